@@ -1,0 +1,120 @@
+//! Every number that can be set, with its default and where the default comes from.
+
+use std::time::Duration;
+
+/// When a figure needs attention. The first values are the contract's starting values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Thresholds {
+    /// Oldest ready job, seconds.
+    pub oldest_ready_s: f64,
+    /// Share of the notification queue that warns, 0–1.
+    pub queue_usage_warn: f64,
+    /// Share of the notification queue that is critical at once, 0–1.
+    pub queue_usage_critical: f64,
+    /// Claim success below which it warns, 0–1.
+    pub claim_success: f64,
+    /// p95 of lost → scanned, seconds.
+    pub recovery_p95_s: f64,
+    /// p99 of the claim statement, milliseconds.
+    pub claim_p99_ms: f64,
+    /// A transaction older than this is listed, seconds.
+    pub long_transaction_s: f64,
+    /// Share of jobs found by fallback above which wake-ups do not arrive, 0–1.
+    pub fallback_share: f64,
+    /// A sample older than this is called stale, seconds.
+    pub stale_s: f64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            oldest_ready_s: 60.0,
+            queue_usage_warn: 0.10,
+            queue_usage_critical: 0.30,
+            claim_success: 0.90,
+            recovery_p95_s: 60.0,
+            claim_p99_ms: 100.0,
+            long_transaction_s: 30.0,
+            fallback_share: 0.5,
+            stale_s: 5.0,
+        }
+    }
+}
+
+/// How the monitor samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampling {
+    /// The interval of the fast lane.
+    pub interval: Duration,
+    /// A count stops here and is shown as "at least".
+    pub cap: i64,
+    /// At most this many leases are listed.
+    pub leases: i64,
+    /// statement_timeout and lock_timeout of every probe.
+    pub probe_timeout: Duration,
+    /// A pass may take this share of the interval, 0–1; above it the interval stretches.
+    pub budget: f64,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(1),
+            cap: 10_000,
+            leases: 10_000,
+            probe_timeout: Duration::from_millis(500),
+            budget: 0.05,
+        }
+    }
+}
+
+/// How a drain worker behaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Worker {
+    /// Jobs per claim.
+    pub batch: usize,
+    /// Jobs in hand at once.
+    pub concurrency: usize,
+    /// Length of a lease; renewed at a third.
+    pub lease: Duration,
+    /// Wait this long for a wake-up, then scan anyway (15–60 s keeps the oldest job within a minute).
+    pub fallback: Duration,
+    /// Wait out further wake-ups this long before a scan (100–300 ms).
+    pub debounce: Duration,
+    /// Never put a scan off longer than this, whatever keeps arriving.
+    pub debounce_max: Duration,
+    /// The first wake-up after a quiet spell scans at once.
+    pub eager: bool,
+    /// Jobs per budget window; `None` switches the budget off.
+    pub budget: Option<u64>,
+    /// Length of the budget window.
+    pub budget_window: Duration,
+    /// How long in-flight jobs may take to end on shutdown.
+    pub grace: Duration,
+    /// Refresh of the row in `pgwake.workers`.
+    pub heartbeat: Duration,
+    /// First retry delay; doubles at every failed attempt, jittered upwards.
+    pub backoff: Duration,
+    /// Longest retry delay.
+    pub backoff_max: Duration,
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Self {
+            batch: 10,
+            concurrency: 10,
+            lease: Duration::from_secs(120),
+            fallback: Duration::from_secs(30),
+            debounce: Duration::from_millis(200),
+            debounce_max: Duration::from_millis(600),
+            eager: false,
+            budget: Some(200),
+            budget_window: Duration::from_secs(30),
+            grace: Duration::from_secs(10),
+            heartbeat: Duration::from_secs(5),
+            backoff: Duration::from_secs(2),
+            backoff_max: Duration::from_secs(3600),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What the screen asks the world to do.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Fault, Lease};
+
+/// One request from the screen. Every dangerous one carries the target as the person saw it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Intent {
+    /// Leave.
+    Quit,
+    /// Give one held job back, exactly as it was shown.
+    Release {
+        /// Profile name of the ledger.
+        ledger: String,
+        /// The lease that the dialog froze.
+        lease: Lease,
+    },
+    /// Count what a bulk release would free.
+    CountExpired {
+        /// Profile name of the ledger.
+        ledger: String,
+        /// Only this holder's leases.
+        holder: Option<String>,
+    },
+    /// Free all expired leases in batches.
+    ReleaseExpired {
+        /// Profile name of the ledger.
+        ledger: String,
+        /// Only this holder's leases.
+        holder: Option<String>,
+    },
+    /// Stop a bulk release after the batch in hand.
+    StopBulk,
+    /// Send one wake-up on the ledger's channel.
+    Wake {
+        /// Profile name of the ledger.
+        ledger: String,
+    },
+    /// Start or stop the embedded worker.
+    Worker {
+        /// On or off.
+        on: bool,
+    },
+    /// Inject a fault (demo only).
+    Fault(Fault),
+}
