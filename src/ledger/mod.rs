@@ -1,1 +1,97 @@
-//! The room `ledger`.
+//! Every statement that touches a ledger.
+//!
+//! One statement, one purpose; each is one short transaction, matches what it must match (id, token,
+//! state), and returns what it did. Stamps, comparisons and ages use the server's clock only. External
+//! work never runs inside a transaction of this room.
+
+mod claim;
+mod enqueue;
+mod finish;
+mod migrate;
+mod open;
+mod read;
+mod release;
+mod renew;
+mod scratch;
+mod sql;
+mod workers;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use claim::{Claim, Earliest, Job};
+pub use enqueue::NewJob;
+pub use finish::{Failure, Finished, Giveback};
+pub use migrate::{Migrated, migrate, migrations};
+pub use open::{LedgerError, Problem, detect};
+pub use read::LeaseRow;
+pub use release::{Audit, Release};
+pub use renew::Renewed;
+pub use scratch::{ScratchError, mark_scratch};
+pub use workers::{delete_worker, has_workers, upsert_worker, workers};
+
+use crate::model::LedgerFacts;
+use crate::profile::Profile;
+
+/// Longest that any statement of this room may take on the client's side.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
+
+/// One table, resolved against the catalog: every name checked, every statement built.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    profile: Profile,
+    sql: sql::Statements,
+    scratch: bool,
+    may_write: bool,
+    sequence: Option<String>,
+}
+
+impl Ledger {
+    /// The profile's name, which is the ledger's name on screens and in JSON.
+    pub fn name(&self) -> &str {
+        &self.inner.profile.name
+    }
+
+    /// The profile.
+    pub fn profile(&self) -> &Profile {
+        &self.inner.profile
+    }
+
+    /// The wake-up channel, exact bytes.
+    pub fn channel(&self) -> Option<&str> {
+        self.inner.profile.channel.as_deref()
+    }
+
+    /// Whether handlers that do no work may touch it.
+    pub fn is_scratch(&self) -> bool {
+        self.inner.scratch
+    }
+
+    /// Whether this role may update the table.
+    pub fn may_write(&self) -> bool {
+        self.inner.may_write
+    }
+
+    /// What the screen needs to know.
+    pub fn facts(&self) -> LedgerFacts {
+        let p = &self.inner.profile;
+        LedgerFacts {
+            name: p.name.clone(),
+            relation: p.relation(),
+            channel: p.channel.clone(),
+            fencing: p.fencing,
+            scratch: self.inner.scratch,
+            release_sql: self.inner.sql.release.clone(),
+        }
+    }
+
+    /// Every statement with its name, for plan checks and for people who want to read them.
+    pub fn statements(&self) -> Vec<(&'static str, &str)> {
+        self.inner.sql.named()
+    }
+}

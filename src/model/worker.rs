@@ -57,6 +57,9 @@ pub struct Counters {
     pub found_fallback: i64,
     /// Jobs found by the scan after a reconnect.
     pub found_reconnect: i64,
+    /// Of `found_fallback`, those that became due by time (scheduled, or a retry): no wake-up could be
+    /// expected for them.
+    pub found_timed: i64,
     /// Claims that returned jobs.
     pub claims_got: i64,
     /// Claims that found nothing due.
@@ -106,6 +109,14 @@ impl Counters {
         }
     }
 
+    /// Share of the jobs that a wake-up should have announced but only the fallback scan found; `None`
+    /// without such jobs.
+    pub fn fallback_share(&self) -> Option<f64> {
+        let missed = self.found_fallback - self.found_timed;
+        let announced = self.found_notify + missed;
+        (announced > 0).then(|| missed as f64 / announced as f64)
+    }
+
     /// got ÷ (got + contended + error); `None` without an attempt that counts. Empty claims after a
     /// wake-up are normal and stay out of it.
     pub fn claim_success(&self) -> Option<f64> {
@@ -122,6 +133,7 @@ impl Counters {
             found_notify: d(self.found_notify, earlier.found_notify)?,
             found_fallback: d(self.found_fallback, earlier.found_fallback)?,
             found_reconnect: d(self.found_reconnect, earlier.found_reconnect)?,
+            found_timed: d(self.found_timed, earlier.found_timed)?,
             claims_got: d(self.claims_got, earlier.claims_got)?,
             claims_empty: d(self.claims_empty, earlier.claims_empty)?,
             claims_contended: d(self.claims_contended, earlier.claims_contended)?,
@@ -140,6 +152,7 @@ impl Counters {
             found_notify: self.found_notify + other.found_notify,
             found_fallback: self.found_fallback + other.found_fallback,
             found_reconnect: self.found_reconnect + other.found_reconnect,
+            found_timed: self.found_timed + other.found_timed,
             claims_got: self.claims_got + other.claims_got,
             claims_empty: self.claims_empty + other.claims_empty,
             claims_contended: self.claims_contended + other.claims_contended,

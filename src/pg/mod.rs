@@ -1,1 +1,14 @@
-//! The room `pg`.
+//! Sessions with PostgreSQL: where to connect, how, and what went wrong.
+
+mod conninfo;
+mod error;
+mod listen;
+mod retry;
+mod session;
+mod tls;
+
+pub use conninfo::{Conninfo, ConninfoError, Host, Options, Secret, SslMode};
+pub use error::{Error, loss_of, sqlstate, trouble_of};
+pub use listen::{ListenConfig, ListenState, Listener};
+pub use retry::Backoff;
+pub use session::{Purpose, Session};

@@ -1,0 +1,56 @@
+//! Adding jobs: insert and one wake-up in one transaction.
+
+use chrono::{DateTime, Utc};
+use tokio_postgres::types::Type;
+
+use super::{DEADLINE, Ledger};
+use crate::pg::{Error, Session};
+
+/// A job to add.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NewJob {
+    /// Type or topic.
+    pub job_type: String,
+    /// JSON text.
+    pub payload: String,
+    /// Message key, where the table has one.
+    pub key: Option<String>,
+    /// Not before; `None` is now.
+    pub run_at: Option<DateTime<Utc>>,
+}
+
+impl Ledger {
+    /// Adds jobs with one wake-up, all or none. Returns their ids in order.
+    ///
+    /// # Errors
+    /// As any statement, among them a payload that is not JSON; nothing is added then.
+    pub async fn enqueue(&self, session: &Session, jobs: &[NewJob]) -> Result<Vec<String>, Error> {
+        let types: Vec<&str> = jobs.iter().map(|j| j.job_type.as_str()).collect();
+        let payloads: Vec<&str> = jobs.iter().map(|j| j.payload.as_str()).collect();
+        let keys: Vec<Option<&str>> = jobs.iter().map(|j| j.key.as_deref()).collect();
+        let run_ats: Vec<Option<DateTime<Utc>>> = jobs.iter().map(|j| j.run_at).collect();
+        let rows = session
+            .query(
+                &self.inner.sql.enqueue,
+                &[
+                    (&types, Type::TEXT_ARRAY),
+                    (&payloads, Type::TEXT_ARRAY),
+                    (&keys, Type::TEXT_ARRAY),
+                    (&run_ats, Type::TIMESTAMPTZ_ARRAY),
+                ],
+                DEADLINE,
+            )
+            .await?;
+        Ok(rows.iter().map(|r| r.get(0)).collect())
+    }
+
+    /// Sends one wake-up: a hint of five bytes. `false` when the profile has no channel.
+    ///
+    /// # Errors
+    /// As any statement; a full notification queue among them.
+    pub async fn wake(&self, session: &Session) -> Result<bool, Error> {
+        let Some(channel) = self.channel() else { return Ok(false) };
+        session.query("select pg_notify($1, 'ready')", &[(&channel, Type::TEXT)], DEADLINE).await?;
+        Ok(true)
+    }
+}
