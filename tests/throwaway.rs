@@ -221,6 +221,20 @@ async fn after_sigkill_a_frozen_backend_does_not_keep_it_alive() {
 }
 
 #[tokio::test]
+async fn sigkill_while_the_cluster_is_being_made_leaves_nothing() {
+    let temp = tempfile::tempdir_in("/tmp").unwrap();
+    // another user has to be able to work there, if we are root
+    fs::set_permissions(temp.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+    let entries = || fs::read_dir(temp.path()).unwrap().map(|e| e.unwrap().path()).collect::<Vec<_>>();
+    let mut holder = helper("a_server_is_held_until_the_end").env("TMPDIR", temp.path()).spawn().unwrap();
+    let at_work = async || entries().iter().any(|e| e.join("data/base").exists()).then_some(());
+    wait_until("initdb is at work", DEADLINE, at_work).await;
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    wait_until("the reaper cleans up", DEADLINE, async || entries().is_empty().then_some(())).await;
+}
+
+#[tokio::test]
 async fn an_exit_without_destructors_leaves_nothing() {
     let (mut holder, held) = Held::by("a_server_is_held_until_the_end");
     // the end of its input is its sign to leave by `process::exit`
@@ -243,6 +257,14 @@ async fn the_reaper_is_deaf_to_the_signals_of_a_terminal() {
     wait_until("the reaper cleans up", DEADLINE, async || held.is_gone().then_some(())).await;
 }
 
+/// One of the helpers below, to run in a process of its own.
+fn helper(name: &str) -> Command {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", name, "--ignored", "--nocapture"]).env(HELPER, "yes");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
 /// What another process holds.
 struct Held {
     postmaster: u32,
@@ -254,13 +276,7 @@ struct Held {
 impl Held {
     /// Runs one of the helpers below in a process of its own.
     fn by(helper: &str) -> (std::process::Child, Self) {
-        let mut holder = Command::new(env::current_exe().unwrap())
-            .args(["--exact", helper, "--ignored", "--nocapture"])
-            .env(HELPER, "yes")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut holder = self::helper(helper).spawn().unwrap();
         let lines = BufReader::new(holder.stdout.take().unwrap()).lines();
         let line = lines.map(Result::unwrap).find(|l| l.contains("held\t")).expect("the helper's line");
         let mut words = line.split('\t').skip(1);

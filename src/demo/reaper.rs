@@ -12,23 +12,34 @@ use std::time::{Duration, Instant};
 
 use super::folder::{MARKER, User};
 
-/// `$1` is the folder, `$2` the marker. Without the marker nothing is touched. The immediate stop is
-/// enough, as nobody will read the data again; the postmaster kills what hangs after five seconds, and
-/// is continued first in case it was stopped. A negative number in the file is a server of `initdb`: it
-/// ends by itself when its files go, hence the repeated removal.
+/// `$1` is the folder, `$2` the marker. Without the marker nothing is touched.
+///
+/// A number in a file may be old, and belong to another server by now: ours works in its data folder
+/// (where there is no `/proc`, the name has to do). The immediate stop is enough, as nobody will read the
+/// data again; the postmaster kills what hangs after five seconds, and is continued first in case it was
+/// stopped. A negative number is a server of `initdb`: it ends by itself when its files go, hence the
+/// repeated removal.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 while read -r _; do :; done
 [ -f "$1/$2" ] || exit 0
-file=$1/data/postmaster.pid
+data=$1/data
+is_ours() {
+    if [ -d /proc/self ]; then
+        [ "/proc/$1/cwd" -ef "$data" ]
+    else
+        case $(ps -o comm= -p "$1") in *postgres*) return 0 ;; *) return 1 ;; esac
+    fi
+}
+file=$data/postmaster.pid
 pid=
 [ -r "$file" ] && read -r pid <"$file"
 case $pid in
-'' | 0 | 1 | *[!0-9]*) ;;
+'' | *[!0-9]*) ;;
 *)
-    kill -QUIT "$pid" && kill -CONT "$pid"
+    is_ours "$pid" && kill -QUIT "$pid" && kill -CONT "$pid"
     n=0
-    while [ -e "$file" ] && kill -0 "$pid"; do
+    while [ -e "$file" ] && is_ours "$pid"; do
         n=$((n + 1))
         [ $n -eq 200 ] && kill -KILL "$pid" && break
         sleep 0.05
