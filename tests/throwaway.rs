@@ -73,6 +73,18 @@ async fn over_tcp_it_asks_for_a_password() {
     assert_eq!(refused.code().unwrap().code(), "28P01");
 }
 
+#[test]
+fn a_port_that_was_taken_meanwhile_is_told_and_the_server_can_start_later() {
+    let mut server = Server::start(Options { tcp: true, ..Options::default() }).unwrap();
+    server.stop_only(Halt::Fast).unwrap();
+    let thief = std::net::TcpListener::bind(("127.0.0.1", server.port())).unwrap();
+    let line = server.start_again().unwrap_err().to_string();
+    assert!(line.contains("could not create any TCP/IP sockets"), "{line}");
+    assert!(server.pid().is_none());
+    drop(thief);
+    server.start_again().unwrap();
+}
+
 #[tokio::test]
 async fn two_servers_live_side_by_side() {
     let (one, other) = std::thread::scope(|scope| {

@@ -75,23 +75,17 @@ impl Folder {
         let user = User::instead_of_root()?;
         let base = base(&env::temp_dir(), user.is_some());
         let failed = |source| ServerError::Folder { base: base.clone(), source };
-        let path = tempfile::Builder::new()
-            .prefix("pgwake-")
-            .permissions(fs::Permissions::from_mode(0o700))
-            .tempdir_in(&base)
-            .map_err(failed)?
-            .keep();
+        let path = tempfile::Builder::new().prefix("pgwake-").tempdir_in(&base).map_err(failed)?.keep();
         let mut folder = Self { path, user, reaper: None };
         folder
             .write(MARKER, b"This folder is removed together with the server in it.\n")
             .map_err(failed)?;
-        for name in ["", "sock"] {
-            let dir = folder.path.join(name);
-            if !name.is_empty() {
-                fs::create_dir(&dir).map_err(failed)?;
-                fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).map_err(failed)?;
-            }
-            folder.own(&dir).map_err(failed)?;
+        let sockets = folder.path.join("sock");
+        fs::create_dir(&sockets).map_err(failed)?;
+        for dir in [&folder.path, &sockets] {
+            // whatever the umask took away
+            fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(failed)?;
+            folder.own(dir).map_err(failed)?;
         }
         folder.reaper = Some(
             Reaper::watch(&folder.path, folder.user.as_ref())

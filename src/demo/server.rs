@@ -28,6 +28,7 @@ const FAST_WITHIN: Duration = Duration::from_secs(10);
 const IMMEDIATE_WITHIN: Duration = Duration::from_secs(10);
 /// Another program can take the free port between the question and the answer.
 const PORT_TRIES: usize = 5;
+const PORT_TAKEN: &str = "could not create any TCP/IP sockets";
 const POLL: Duration = Duration::from_millis(5);
 
 /// The superuser of every throwaway server.
@@ -153,15 +154,15 @@ impl Server {
 
         let mut server =
             Self { binaries, port: 0, password, child: None, frozen: Mutex::default(), log, folder };
-        for tries in 1.. {
+        let mut tries = PORT_TRIES;
+        loop {
             server.port = free_port();
+            tries -= 1;
             match server.start_again() {
-                Err(ServerError::Start { log, .. })
-                    if tries < PORT_TRIES && log.contains("could not create any TCP/IP sockets") => {}
+                Err(ServerError::Start { log, .. }) if tries > 0 && log.contains(PORT_TAKEN) => {}
                 result => return result.map(|()| server),
             }
         }
-        unreachable!("the loop returns")
     }
 
     /// Which binaries it runs.
@@ -266,7 +267,7 @@ impl Server {
 
     /// Starts a stopped server, on the same socket and port; returns when it takes connections.
     pub fn start_again(&mut self) -> Result<(), ServerError> {
-        if self.child.is_some() {
+        if self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None))) {
             return Err(ServerError::Running);
         }
         let program = self.binaries.program("postgres");
