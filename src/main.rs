@@ -1,1 +1,5 @@
-fn main() {}
+//! The binary: exit codes, nothing else.
+
+fn main() -> std::process::ExitCode {
+    pgwake::command::main()
+}

@@ -79,10 +79,9 @@ pub struct Worker {
     pub lease: Duration,
     /// Wait this long for a wake-up, then scan anyway (15–60 s keeps the oldest job within a minute).
     pub fallback: Duration,
-    /// Wait out further wake-ups this long before a scan (100–300 ms).
+    /// Wait this long after the first wake-up, so that those that follow fold into one scan (100–300 ms).
+    /// The wait is never extended, so it is its own maximum however many wake-ups arrive.
     pub debounce: Duration,
-    /// Never put a scan off longer than this, whatever keeps arriving.
-    pub debounce_max: Duration,
     /// The first wake-up after a quiet spell scans at once.
     pub eager: bool,
     /// Jobs per budget window; `None` switches the budget off.
@@ -107,7 +106,6 @@ impl Default for Worker {
             lease: Duration::from_secs(120),
             fallback: Duration::from_secs(30),
             debounce: Duration::from_millis(200),
-            debounce_max: Duration::from_millis(600),
             eager: false,
             budget: Some(200),
             budget_window: Duration::from_secs(30),

@@ -7,6 +7,7 @@
 mod claim;
 mod enqueue;
 mod finish;
+mod load;
 mod migrate;
 mod open;
 mod read;
@@ -22,8 +23,9 @@ use std::time::Duration;
 pub use claim::{Claim, Earliest, Job};
 pub use enqueue::NewJob;
 pub use finish::{Failure, Finished, Giveback};
+pub use load::{Load, load};
 pub use migrate::{Migrated, migrate, migrations};
-pub use open::{LedgerError, Problem, detect};
+pub use open::{LedgerError, Problem, detect, open_all};
 pub use read::LeaseRow;
 pub use release::{Audit, Release};
 pub use renew::Renewed;

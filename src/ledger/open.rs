@@ -173,6 +173,21 @@ impl Ledger {
     }
 }
 
+/// The ledgers of the given profiles, in their order; of no profiles, all that [`detect`] finds.
+///
+/// # Errors
+/// A profile that does not fit.
+pub async fn open_all(session: &Session, profiles: &[Profile]) -> Result<Vec<Ledger>, LedgerError> {
+    if profiles.is_empty() {
+        return detect(session).await;
+    }
+    let mut ledgers = Vec::with_capacity(profiles.len());
+    for profile in profiles {
+        ledgers.push(Ledger::open(session, profile.clone()).await?);
+    }
+    Ok(ledgers)
+}
+
 /// Every built-in profile whose table exists here, in order of the profiles.
 ///
 /// # Errors

@@ -1,5 +1,15 @@
 //! The sampler and its probes, and the operator that carries out intents.
 
+mod audit;
 mod feed;
+mod flow;
+mod held;
+mod operator;
+mod pass;
+mod probes;
+mod sampler;
 
+pub use audit::{AuditFile, operator_name};
 pub use feed::Feed;
+pub use operator::{Operator, OperatorError, Stopper};
+pub use sampler::{MonitorError, Sampler, Setup};

@@ -105,12 +105,29 @@ impl Session {
                       set idle_in_transaction_session_timeout = '10s'; set idle_session_timeout = 0";
         let sql = match purpose {
             Purpose::Stats => format!("{common}; set default_transaction_read_only = on"),
+            // A person waits for the answer: a row that somebody holds is said at once, not waited for.
+            Purpose::Operator => format!("{common}; set lock_timeout = '500ms'"),
             _ => common.to_owned(),
         };
         self.batch(&sql, Duration::from_secs(10)).await?;
         let row = self.one("select pg_backend_pid()", &[], Duration::from_secs(10)).await?;
         self.pid = row.get(0);
         Ok(())
+    }
+
+    /// Adds a name to application_name, so that `pg_stat_activity` shows whose session it is. The server
+    /// cuts it at 63 bytes.
+    ///
+    /// # Errors
+    /// As [`Session::query`].
+    pub async fn label(&self, name: &str) -> Result<(), Error> {
+        self.query(
+            "select set_config('application_name', current_setting('application_name') || ' ' || $1, false)",
+            &[(&name, Type::TEXT)],
+            Duration::from_secs(10),
+        )
+        .await
+        .map(drop)
     }
 
     /// Backend pid at the start of the session.

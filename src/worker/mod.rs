@@ -1,1 +1,174 @@
-//! The room `worker`.
+//! The drain worker: wait for a wake-up, claim until nothing is due, and never trust the wake-up for more
+//! than a reason to look.
+//!
+//! ```text
+//! connect (back-off with jitter) → LISTEN, committed → drain(startup)
+//! loop: wait up to 30 s (jittered) for a wake-up
+//!       wake-up → wait out the debounce → drain(notify)
+//!       nothing → drain(fallback)
+//!       lost    → event with SQLSTATE and message → reconnect with back-off → LISTEN, committed → drain(reconnect)
+//! ```
+//!
+//! A Rust service embeds it with a [`Handler`] of its own; see `examples/embed.rs`.
+
+mod budget;
+mod debounce;
+mod handler;
+mod inflight;
+mod run;
+mod scan;
+mod settle;
+mod stats;
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+pub use handler::{Handler, HandlerError, Practice};
+
+use crate::config;
+use crate::ledger::{self, LedgerError};
+use crate::model::{Event, Listen, Sink};
+use crate::pg::{Conninfo, Error, ListenConfig, Listener, Purpose, Session};
+use crate::profile::Profile;
+
+/// Everything a worker needs to know.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The holder name on its leases; unique per process.
+    pub name: String,
+    /// Where to work.
+    pub conninfo: Conninfo,
+    /// Which ledgers; empty: every built-in one that exists in the database.
+    pub profiles: Vec<Profile>,
+    /// How.
+    pub settings: config::Worker,
+    /// End when nothing is due and nothing is held.
+    pub until_empty: bool,
+}
+
+/// What a worker did in its life.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Jobs finished.
+    pub done: i64,
+    /// Failed attempts.
+    pub failed: i64,
+    /// Jobs whose lease had moved.
+    pub lost: i64,
+    /// Jobs given back at the end.
+    pub given_back: u64,
+}
+
+/// Why a worker could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// No session, or the server refused.
+    #[error(transparent)]
+    Pg(#[from] Error),
+    /// A ledger is missing or does not fit its profile.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// No ledger at all.
+    #[error("no ledger of a known profile in this database; create one with: pgwake migrate")]
+    NoLedger,
+    /// A practice handler on real work.
+    #[error(
+        "ledger {0} is not marked as scratch: this handler does no work and would mark real jobs as done; \
+         for practice, mark an empty ledger with: pgwake migrate --scratch"
+    )]
+    NotScratch(String),
+    /// No lease columns.
+    #[error("ledger {0} has no lease columns in its profile; it can be watched but not worked on")]
+    NoLease(String),
+    /// The role may not update.
+    #[error("ledger {0}: this role may not update the table; ask for: grant update on {1}")]
+    NoGrant(String, String),
+    /// A channel that PostgreSQL would cut.
+    #[error("{0}")]
+    Channel(String),
+}
+
+/// A name that no other worker has: host, process, and a few random letters.
+pub fn unique_name() -> String {
+    let host = host_name();
+    let tail: String = (0..4).map(|_| fastrand::lowercase()).collect();
+    format!("{host}:{}:{tail}", std::process::id())
+}
+
+/// The name of this host, cleaned.
+pub(crate) fn host_name() -> String {
+    crate::text::clean(&rustix::system::uname().nodename().to_string_lossy())
+}
+
+/// Asks a worker to stop, in order; dropping it does the same.
+#[derive(Clone, Debug)]
+pub struct Stop(watch::Sender<bool>);
+
+impl Stop {
+    /// A stop that has not been asked for, and the ear for it.
+    pub fn new() -> (Self, watch::Receiver<bool>) {
+        let (tell, ear) = watch::channel(false);
+        (Self(tell), ear)
+    }
+
+    /// Stop claiming, finish within the grace time, give back the rest.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// A work session that bears the worker's name.
+async fn connect(setup: &Setup) -> Result<Session, Error> {
+    let session = Session::connect(&setup.conninfo, Purpose::Work).await?;
+    session.label(&setup.name).await?;
+    Ok(session)
+}
+
+/// Runs a worker until it is stopped (or, with `until_empty`, until nothing is due).
+///
+/// With `listener` it shares a listen session, which must listen on the channels of its ledgers;
+/// without, it opens its own. Once it has started it survives whatever happens to the server.
+///
+/// # Errors
+/// Only at the start: no connection, a ledger that does not fit, or a practice handler on real work.
+pub async fn run<H: Handler>(
+    setup: Setup,
+    handler: H,
+    listener: Option<Arc<Listener>>,
+    sink: Arc<dyn Sink>,
+    stop: watch::Receiver<bool>,
+) -> Result<Summary, WorkerError> {
+    let session = connect(&setup).await?;
+    let ledgers = ledger::open_all(&session, &setup.profiles).await?;
+    if ledgers.is_empty() {
+        return Err(WorkerError::NoLedger);
+    }
+    for ledger in &ledgers {
+        if !ledger.profile().has_lease() {
+            return Err(WorkerError::NoLease(ledger.name().to_owned()));
+        }
+        if !ledger.may_write() {
+            return Err(WorkerError::NoGrant(ledger.name().to_owned(), ledger.profile().relation()));
+        }
+        if handler.is_practice() && !ledger.is_scratch() {
+            return Err(WorkerError::NotScratch(ledger.name().to_owned()));
+        }
+    }
+    let listener = match listener {
+        Some(shared) => shared,
+        None => {
+            let channels = ledgers.iter().filter_map(|l| l.channel().map(str::to_owned)).collect();
+            let config =
+                ListenConfig::new(setup.conninfo.clone(), channels).map_err(WorkerError::Channel)?;
+            let own = sink.clone();
+            // Of its own listen session a worker reports losses and returns, not every wake-up.
+            let quiet = move |event: Event| match event {
+                Event::Listen(Listen::Off) | Event::Wake(_) => {}
+                other => own.emit(other),
+            };
+            Arc::new(Listener::start(config, Arc::new(quiet)))
+        }
+    };
+    Ok(run::Run::new(setup, Arc::new(handler), session, ledgers, &listener, sink, stop).await.run().await)
+}

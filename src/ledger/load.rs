@@ -1,0 +1,32 @@
+//! The load a worker looks at before it takes another budget.
+
+use super::DEADLINE;
+use crate::pg::{Error, Session};
+
+/// A few figures of the server, cheap to read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// `pg_notification_queue_usage()`, 0–1.
+    pub queue_usage: f64,
+    /// Client sessions.
+    pub connections: i64,
+    /// `max_connections`.
+    pub max_connections: i64,
+}
+
+/// Reads the load.
+///
+/// # Errors
+/// As any statement.
+pub async fn load(session: &Session) -> Result<Load, Error> {
+    let row = session
+        .one(
+            "select pg_notification_queue_usage(),
+                    (select count(*) from pg_stat_activity where backend_type = 'client backend'),
+                    current_setting('max_connections')::bigint",
+            &[],
+            DEADLINE,
+        )
+        .await?;
+    Ok(Load { queue_usage: row.get(0), connections: row.get(1), max_connections: row.get(2) })
+}

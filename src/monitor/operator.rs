@@ -1,0 +1,238 @@
+//! Carries out what a person asked for, on a session of its own that is opened by the first action.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::audit::{AuditFile, operator_name};
+use crate::ledger::{Audit, Ledger, LedgerError, Release};
+use crate::model::{ActionEvent, Event, Lease, Note, Sink};
+use crate::pg::{Conninfo, Error, Purpose, Session};
+use crate::profile::Profile;
+
+/// A dry run counts this far.
+const CAP: i64 = 100_000;
+
+/// Stops a bulk release after the batch in hand.
+#[derive(Clone, Debug, Default)]
+pub struct Stopper(Arc<AtomicBool>);
+
+impl Stopper {
+    /// Asks for it.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn reset(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Why an action could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum OperatorError {
+    /// Actions are off.
+    #[error("actions are off: {0}")]
+    ReadOnly(String),
+    /// No such ledger.
+    #[error("there is no ledger {0} here")]
+    NoLedger(String),
+    /// The server refused, or the session is lost.
+    #[error(transparent)]
+    Pg(#[from] Error),
+    /// The ledger does not fit its profile.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+/// The hands.
+pub struct Operator {
+    conninfo: Conninfo,
+    profiles: Vec<Profile>,
+    read_only: Option<String>,
+    reason: String,
+    audit: Option<AuditFile>,
+    sink: Arc<dyn Sink>,
+    stopper: Stopper,
+    open: Option<(Session, Vec<Ledger>)>,
+}
+
+impl Operator {
+    /// Hands that have not touched anything yet. `reason` goes into the audit.
+    pub fn new(
+        conninfo: Conninfo,
+        profiles: Vec<Profile>,
+        read_only: Option<String>,
+        reason: String,
+        audit: Option<AuditFile>,
+        sink: Arc<dyn Sink>,
+    ) -> Self {
+        Self { conninfo, profiles, read_only, reason, audit, sink, stopper: Stopper::default(), open: None }
+    }
+
+    /// Stops a bulk release from outside.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Releases one lease exactly as it was seen.
+    ///
+    /// # Errors
+    /// Actions are off, or the server refused; nothing was released then.
+    pub async fn release(&mut self, ledger: &str, seen: &Lease) -> Result<ActionEvent, OperatorError> {
+        let audit = self.audit_entry();
+        let outcome = {
+            let (session, ledger) = self.ledger(ledger).await?;
+            ledger.release(session, seen, &audit).await
+        };
+        let outcome = self.checked(outcome)?;
+        let event = match outcome {
+            Release::Freed => ActionEvent::Released {
+                ledger: ledger.to_owned(),
+                id: seen.id.clone(),
+                holder: seen.holder.clone(),
+            },
+            Release::MovedOn(found) => {
+                ActionEvent::MovedOn { ledger: ledger.to_owned(), id: seen.id.clone(), found }
+            }
+        };
+        let outcome = match &event {
+            ActionEvent::MovedOn { found, .. } => format!("nothing done: now {found}"),
+            _ => "released".to_owned(),
+        };
+        let what = format!("job {} held by {} token {}", seen.id, seen.holder, seen.token);
+        self.write_down(ledger, "one", &what, &outcome);
+        self.say(event.clone());
+        Ok(event)
+    }
+
+    /// Counts what a bulk release would free.
+    ///
+    /// # Errors
+    /// Actions are off, or the server refused.
+    pub async fn count_expired(
+        &mut self,
+        ledger: &str,
+        holder: Option<&str>,
+    ) -> Result<(u64, bool), OperatorError> {
+        let counted = {
+            let (session, ledger) = self.ledger(ledger).await?;
+            ledger.count_expired_of(session, holder, CAP).await
+        };
+        let (count, capped) = self.checked(counted)?;
+        self.say(ActionEvent::ExpiredCount {
+            ledger: ledger.to_owned(),
+            holder: holder.map(str::to_owned),
+            count,
+            capped,
+        });
+        Ok((count, capped))
+    }
+
+    /// Frees expired leases in batches until none is left to take, or it is stopped.
+    ///
+    /// # Errors
+    /// The server refused a batch; those before it are done and were reported.
+    pub async fn release_expired(
+        &mut self,
+        ledger: &str,
+        holder: Option<&str>,
+    ) -> Result<u64, OperatorError> {
+        self.stopper.reset();
+        let audit = self.audit_entry();
+        let mut total = 0;
+        let result = loop {
+            if self.stopper.is_stopped() {
+                break Ok(());
+            }
+            let freed = {
+                let (session, ledger) = self.ledger(ledger).await?;
+                ledger.release_expired_batch(session, holder, &audit).await
+            };
+            match freed {
+                Ok(0) => break Ok(()),
+                Ok(batch) => {
+                    total += batch;
+                    self.say(ActionEvent::Batch { ledger: ledger.to_owned(), batch, total });
+                }
+                Err(e) if e.is_retryable() => {}
+                Err(e) => break Err(e),
+            }
+        };
+        let what =
+            holder.map_or_else(|| "all expired leases".to_owned(), |h| format!("expired leases of {h}"));
+        self.write_down(ledger, "all expired", &what, &format!("released {total}"));
+        self.checked(result)?;
+        let stopped = self.stopper.is_stopped();
+        self.say(ActionEvent::BulkDone { ledger: ledger.to_owned(), total, stopped });
+        Ok(total)
+    }
+
+    /// Sends one wake-up on the ledger's channel.
+    ///
+    /// # Errors
+    /// Actions are off, there is no channel, or the server refused.
+    pub async fn wake(&mut self, ledger: &str) -> Result<(), OperatorError> {
+        let (sent, channel) = {
+            let (session, ledger) = self.ledger(ledger).await?;
+            (ledger.wake(session).await, ledger.channel().map(crate::text::clean))
+        };
+        let sent = self.checked(sent)?;
+        match channel.filter(|_| sent) {
+            Some(channel) => self.say(ActionEvent::WakeSent { channel }),
+            None => self.say(ActionEvent::Refused {
+                what: "send a wake-up".to_owned(),
+                why: format!("ledger {ledger} has no channel in its profile"),
+            }),
+        }
+        Ok(())
+    }
+
+    /// The session, opened at the first action, and the ledger of that name.
+    async fn ledger(&mut self, name: &str) -> Result<(&Session, &Ledger), OperatorError> {
+        if let Some(why) = &self.read_only {
+            return Err(OperatorError::ReadOnly(why.clone()));
+        }
+        if self.open.as_ref().is_some_and(|(session, _)| session.ended().borrow().is_some()) {
+            self.open = None;
+        }
+        if self.open.is_none() {
+            let session = Session::connect(&self.conninfo, Purpose::Operator).await?;
+            let ledgers = crate::ledger::open_all(&session, &self.profiles).await?;
+            self.open = Some((session, ledgers));
+        }
+        let found = self
+            .open
+            .as_ref()
+            .and_then(|(session, ledgers)| Some((session, ledgers.iter().find(|l| l.name() == name)?)));
+        found.ok_or_else(|| OperatorError::NoLedger(crate::text::clean(name)))
+    }
+
+    /// A lost session is dropped, so that the next action opens a new one.
+    fn checked<T>(&mut self, outcome: Result<T, Error>) -> Result<T, OperatorError> {
+        if outcome.as_ref().is_err_and(Error::is_session_lost) {
+            self.open = None;
+        }
+        Ok(outcome?)
+    }
+
+    fn audit_entry(&self) -> Audit {
+        Audit { operator: operator_name(), reason: self.reason.clone() }
+    }
+
+    fn say(&self, event: ActionEvent) {
+        self.sink.emit(Event::Action(event));
+    }
+
+    fn write_down(&self, ledger: &str, how: &str, what: &str, outcome: &str) {
+        let Some(file) = &self.audit else { return };
+        let server = self.conninfo.address();
+        if let Err(e) = file.append(chrono::Utc::now(), &server, ledger, how, what, outcome) {
+            let text = format!("the audit file {} could not be written: {e}", file.path().display());
+            self.sink.emit(Event::Note(Note { warn: true, text: crate::text::clean(&text) }));
+        }
+    }
+}

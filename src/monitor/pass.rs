@@ -1,0 +1,258 @@
+//! One pass of the fast lane: every probe pipelined on one session, each failing alone.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use futures_util::future::join_all;
+use tokio::join;
+
+use super::flow::{Counted, Workers, flow};
+use super::held::{Held, holders};
+use super::probes;
+use crate::config::{Sampling, Thresholds};
+use crate::ledger::{self, LeaseRow, Ledger};
+use crate::model::{
+    Cost, Counts, NotifyLock, Quality, Reading, Sample, Session as Listed, Trouble, Vitals, WorkerRow,
+};
+use crate::pg::{Error, Session};
+
+/// What is remembered of a ledger between passes.
+#[derive(Default)]
+pub(super) struct Memory {
+    held: Held,
+    workers: Workers,
+    counted: Option<Counted>,
+    last: Option<Sample>,
+}
+
+/// Per ledger name.
+pub(super) type Memories = HashMap<String, Memory>;
+
+type Count = Result<(u64, bool), Error>;
+
+/// What one ledger's probes answered.
+struct Asked {
+    ready: Count,
+    scheduled: Count,
+    running: Count,
+    expired: Count,
+    failed: Count,
+    oldest: Result<Option<f64>, Error>,
+    next: Result<Option<f64>, Error>,
+    leases: Result<Vec<LeaseRow>, Error>,
+    arrived: Result<Option<i64>, Error>,
+    workers: Result<Vec<WorkerRow>, Error>,
+}
+
+/// What the server's probes answered.
+struct ServerAsked {
+    usage: Result<f64, Error>,
+    connections: Result<(i64, i64), Error>,
+    lock: Result<NotifyLock, Error>,
+    sessions: Result<Vec<Listed>, Error>,
+    backends: Result<Vec<(String, i32)>, Error>,
+}
+
+async fn ask(session: &Session, l: &Ledger, s: &Sampling) -> Asked {
+    let (ready, scheduled, running, expired, failed, oldest, next, leases, arrived, workers) = join!(
+        l.count_ready(session, s.cap),
+        l.count_scheduled(session, s.cap),
+        l.count_running(session, s.cap),
+        l.count_expired(session, s.cap),
+        l.count_failed(session, s.cap),
+        l.oldest_ready(session),
+        l.next_scheduled(session),
+        l.leases(session, s.leases),
+        l.arrived(session),
+        ledger::workers(session, l.name()),
+    );
+    Asked { ready, scheduled, running, expired, failed, oldest, next, leases, arrived, workers }
+}
+
+async fn ask_server(session: &Session, long: Duration) -> ServerAsked {
+    let (usage, connections, lock, sessions, backends) = join!(
+        probes::queue_usage(session),
+        probes::connections(session),
+        probes::notify_lock(session),
+        probes::sessions(session, long),
+        probes::backends(session),
+    );
+    ServerAsked { usage, connections, lock, sessions, backends }
+}
+
+/// One pass over all ledgers. The statements go out together, so a pass takes one round trip and the sum
+/// of their run times.
+///
+/// # Errors
+/// Only when the session itself is lost; a refused probe is the trouble of its own reading.
+pub(super) async fn pass(
+    session: &Session,
+    ledgers: &[Ledger],
+    memories: &mut Memories,
+    sampling: &Sampling,
+    thresholds: &Thresholds,
+    number: u64,
+) -> Result<(Vec<Sample>, bool), Error> {
+    let began = Instant::now();
+    let long = Duration::from_secs_f64(thresholds.long_transaction_s);
+    let (clock, server, asked) = join!(
+        probes::clock(session),
+        ask_server(session, long),
+        join_all(ledgers.iter().map(|l| ask(session, l, sampling))),
+    );
+    let (now, in_recovery) = clock?;
+    if let Some(loss) = session.ended().borrow().clone() {
+        return Err(Error::Statement(loss));
+    }
+    let cost = Cost {
+        pass_ms: began.elapsed().as_secs_f64() * 1000.0,
+        interval_ms: u64::try_from(sampling.interval.as_millis()).unwrap_or(u64::MAX),
+        effective_ms: 0,
+    };
+    let samples = ledgers
+        .iter()
+        .zip(asked)
+        .map(|(ledger, asked)| {
+            let memory = memories.entry(ledger.name().to_owned()).or_default();
+            let mut sample = build(ledger, memory, asked, &server, now);
+            sample.pass = number;
+            sample.cost = cost;
+            memory.last = Some(sample.clone());
+            sample
+        })
+        .collect();
+    Ok((samples, in_recovery))
+}
+
+fn reading<T>(asked: Result<T, Error>, at: DateTime<Utc>) -> Reading<T> {
+    match asked {
+        Ok(value) => Reading::exact(value, at),
+        Err(e) => Reading::unknown(e.trouble()),
+    }
+}
+
+fn counted(asked: Count, at: DateTime<Utc>) -> Reading<u64> {
+    match asked {
+        Ok((n, false)) => Reading::exact(n, at),
+        Ok((n, true)) => Reading::at_least(n, at),
+        Err(e) => Reading::unknown(e.trouble()),
+    }
+}
+
+/// The value only if it is this pass's own and exact.
+fn exact(r: &Reading<u64>) -> Option<i64> {
+    r.current().filter(|_| r.quality() == Quality::Exact).and_then(|n| i64::try_from(*n).ok())
+}
+
+fn build(
+    ledger: &Ledger,
+    memory: &mut Memory,
+    asked: Asked,
+    server: &ServerAsked,
+    now: DateTime<Utc>,
+) -> Sample {
+    let last = memory.last.take().unwrap_or_else(|| Sample::empty(ledger.name(), now));
+    let counts = Counts {
+        ready: counted(asked.ready, now),
+        scheduled: counted(asked.scheduled, now),
+        running: counted(asked.running, now),
+        expired: counted(asked.expired, now),
+        failed: counted(asked.failed, now),
+    };
+    let workers = reading(asked.workers, now);
+    let rows: &[WorkerRow] = workers.current().map_or(&[], Vec::as_slice);
+    let reported = memory.workers.update(rows, now);
+    let this = Counted {
+        at: now,
+        arrived: match asked.arrived {
+            Ok(_) if !ledger.has_sequence() => Err(Trouble::NotHere("the id has no sequence".to_owned())),
+            Ok(value) => Ok(value),
+            Err(e) => Err(e.trouble()),
+        },
+        left: [&counts.ready, &counts.scheduled, &counts.running, &counts.failed]
+            .into_iter()
+            .map(exact)
+            .sum::<Option<i64>>(),
+    };
+    let flow = flow(memory.counted.as_ref(), &this, &reported);
+    memory.counted = Some(this);
+    let leases = match asked.leases {
+        Ok(_) if !ledger.profile().has_lease() => {
+            Reading::unknown(Trouble::NotHere("the profile has no lease columns".to_owned()))
+        }
+        Ok(found) => Reading::exact(memory.held.update(found, now), now),
+        Err(e) => Reading::unknown(e.trouble()),
+    };
+    let backends: &[(String, i32)] = server.backends.as_deref().unwrap_or(&[]);
+    let by_holder = leases.map(|l| holders(l, rows, backends, now));
+    let vitals = vitals(asked.oldest, server, &workers, &reported.window, now);
+    let share = |r: &Result<Vec<Listed>, Error>| match r {
+        Ok(v) => Reading::exact(v.clone(), now),
+        Err(e) => Reading::unknown(e.trouble()),
+    };
+    Sample {
+        ledger: ledger.name().to_owned(),
+        pass: 0,
+        taken_at: now,
+        counts: Counts {
+            ready: counts.ready.or_last(&last.counts.ready),
+            scheduled: counts.scheduled.or_last(&last.counts.scheduled),
+            running: counts.running.or_last(&last.counts.running),
+            expired: counts.expired.or_last(&last.counts.expired),
+            failed: counts.failed.or_last(&last.counts.failed),
+        },
+        next_scheduled: reading(asked.next, now).or_last(&last.next_scheduled),
+        vitals: Vitals {
+            oldest_ready: vitals.oldest_ready.or_last(&last.vitals.oldest_ready),
+            queue_usage: vitals.queue_usage.or_last(&last.vitals.queue_usage),
+            claim_success: vitals.claim_success.or_last(&last.vitals.claim_success),
+            claim_p99_ms: vitals.claim_p99_ms.or_last(&last.vitals.claim_p99_ms),
+            recovery_p95: vitals.recovery_p95.or_last(&last.vitals.recovery_p95),
+            reconnects: vitals.reconnects.or_last(&last.vitals.reconnects),
+            fallback_share: vitals.fallback_share.or_last(&last.vitals.fallback_share),
+        },
+        // A rate belongs to its interval: one that is not known is a gap, never an old value kept.
+        flow,
+        leases: leases.or_last(&last.leases),
+        holders: by_holder.or_last(&last.holders),
+        workers: workers.or_last(&last.workers),
+        sessions: share(&server.sessions).or_last(&last.sessions),
+        notify_lock: match &server.lock {
+            Ok(lock) => Reading::exact(lock.clone(), now),
+            Err(e) => Reading::unknown(e.trouble()),
+        }
+        .or_last(&last.notify_lock),
+        connections: match &server.connections {
+            Ok(pair) => Reading::exact(*pair, now),
+            Err(e) => Reading::unknown(e.trouble()),
+        }
+        .or_last(&last.connections),
+        cost: Cost::default(),
+    }
+}
+
+fn vitals(
+    oldest: Result<Option<f64>, Error>,
+    server: &ServerAsked,
+    workers: &Reading<Vec<WorkerRow>>,
+    window: &crate::model::Counters,
+    now: DateTime<Utc>,
+) -> Vitals {
+    let alive = workers.map(|rows| rows.iter().filter(|w| w.is_alive(now)).cloned().collect::<Vec<_>>());
+    let largest = |f: fn(&WorkerRow) -> Option<f64>| {
+        alive.map(|rows| rows.iter().filter_map(f).max_by(f64::total_cmp))
+    };
+    Vitals {
+        oldest_ready: reading(oldest, now),
+        queue_usage: match &server.usage {
+            Ok(usage) => Reading::exact(*usage, now),
+            Err(e) => Reading::unknown(e.trouble()),
+        },
+        claim_success: alive.map(|_| window.claim_success()),
+        claim_p99_ms: largest(|w| w.claim.p99),
+        recovery_p95: largest(|w| w.recovery.p95.map(|ms| ms / 1000.0)),
+        reconnects: alive.map(|rows| rows.iter().map(|w| w.reconnects).sum()),
+        fallback_share: alive.map(|_| window.fallback_share()),
+    }
+}

@@ -1,0 +1,154 @@
+//! What is asked of the server besides the ledgers. Each statement fails alone.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+use crate::model::{NotifyLock, Session as Listed, SessionMark};
+use crate::pg::{Error, Session};
+use crate::text::clean;
+
+/// Sessions listed at most.
+const SESSIONS: i64 = 100;
+/// Backends whose application_name is looked at for holders, at most.
+const BACKENDS: i64 = 1000;
+
+async fn rows(
+    session: &Session,
+    sql: &str,
+    params: &[(&(dyn ToSql + Sync), Type)],
+) -> Result<Vec<Row>, Error> {
+    session.client().query_typed(sql, params).await.map_err(|e| session.reason(e))
+}
+
+fn first(rows: Vec<Row>) -> Result<Row, Error> {
+    rows.into_iter().next().ok_or_else(|| {
+        Error::Statement(crate::model::Loss {
+            sqlstate: Some("02000".into()),
+            message: "no row came back".into(),
+        })
+    })
+}
+
+/// The server's clock and whether it is in recovery.
+pub(super) async fn clock(session: &Session) -> Result<(DateTime<Utc>, bool), Error> {
+    let row = first(rows(session, "select now(), pg_is_in_recovery()", &[]).await?)?;
+    Ok((row.get(0), row.get(1)))
+}
+
+/// Version text, version number, in recovery, read-only by default for others.
+pub(super) async fn server(session: &Session) -> Result<(String, i32, bool), Error> {
+    let row = first(
+        rows(
+            session,
+            "select current_setting('server_version'), current_setting('server_version_num')::int, pg_is_in_recovery()",
+            &[],
+        )
+        .await?,
+    )?;
+    let version: String = row.get(0);
+    let short = version.split_whitespace().next().unwrap_or_default();
+    Ok((clean(short), row.get(1), row.get(2)))
+}
+
+/// Limits of every probe: its own statement_timeout, and a lock_timeout so short that a pass over a
+/// table locked by ALTER stays short, too.
+pub(super) async fn limits(session: &Session, probe: Duration) -> Result<(), Error> {
+    let ms = probe.as_millis();
+    let lock = (ms / 5).max(20);
+    session
+        .batch(&format!("set statement_timeout = {ms}; set lock_timeout = {lock}"), Duration::from_secs(5))
+        .await
+}
+
+/// `pg_notification_queue_usage()`: share of the server's notification queue in use. Asking also makes
+/// the server move the queue's tail on.
+pub(super) async fn queue_usage(session: &Session) -> Result<f64, Error> {
+    Ok(first(rows(session, "select pg_notification_queue_usage()", &[]).await?)?.get(0))
+}
+
+/// Client sessions and max_connections.
+pub(super) async fn connections(session: &Session) -> Result<(i64, i64), Error> {
+    let row = first(
+        rows(
+            session,
+            "select (select count(*) from pg_stat_activity where backend_type = 'client backend'),
+                    current_setting('max_connections')::bigint",
+            &[],
+        )
+        .await?,
+    )?;
+    Ok((row.get(0), row.get(1)))
+}
+
+/// The lock on which commits that notified queue up (manual: pg_locks; the object is database 0).
+pub(super) async fn notify_lock(session: &Session) -> Result<NotifyLock, Error> {
+    let row = first(
+        rows(
+            session,
+            "select min(pid) filter (where granted), count(*) filter (where not granted)
+             from pg_locks
+             where locktype = 'object' and classid = 'pg_database'::regclass and objid = 0 and database = 0",
+            &[],
+        )
+        .await?,
+    )?;
+    Ok(NotifyLock { holder: row.get(0), waiters: u64::try_from(row.get::<_, i64>(1)).unwrap_or(0) })
+}
+
+/// Sessions of this database with a long transaction, that probably listen, or that do not read.
+pub(super) async fn sessions(session: &Session, long: Duration) -> Result<Vec<Listed>, Error> {
+    let rows = rows(
+        session,
+        "select pid, usename::text, application_name, state,
+                case when wait_event is not null then wait_event_type || '/' || wait_event end,
+                extract(epoch from now() - xact_start)::float8,
+                left(query, 200), coalesce(query ilike 'listen%', false),
+                coalesce(wait_event = 'ClientWrite' and (xact_start is not null or backend_xmin is not null), false)
+         from pg_stat_activity
+         where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
+           and (xact_start < now() - make_interval(secs => $1) or query ilike 'listen%'
+                or (wait_event = 'ClientWrite' and (xact_start is not null or backend_xmin is not null)))
+         order by xact_start nulls last, pid
+         limit $2",
+        &[(&long.as_secs_f64(), Type::FLOAT8), (&SESSIONS, Type::INT8)],
+    )
+    .await?;
+    let text = |row: &Row, i: usize| row.get::<_, Option<String>>(i).map(|t| clean(&t));
+    Ok(rows
+        .iter()
+        .map(|row| {
+            let transaction_age: Option<f64> = row.get(5);
+            let marks = [
+                (transaction_age.is_some_and(|a| a > long.as_secs_f64()), SessionMark::LongTransaction),
+                (row.get(7), SessionMark::ProbableListener),
+                (row.get(8), SessionMark::NotReading),
+            ];
+            Listed {
+                pid: row.get(0),
+                user: text(row, 1).unwrap_or_default(),
+                application: text(row, 2).unwrap_or_default(),
+                state: text(row, 3),
+                wait: text(row, 4),
+                transaction_age,
+                query: text(row, 6),
+                marks: marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark).collect(),
+            }
+        })
+        .collect())
+}
+
+/// application_name and pid of this database's sessions: a holder whose name is there has a backend.
+pub(super) async fn backends(session: &Session) -> Result<Vec<(String, i32)>, Error> {
+    let rows = rows(
+        session,
+        "select application_name, pid from pg_stat_activity
+         where datname = current_database() and backend_type = 'client backend' and application_name <> ''
+         limit $1",
+        &[(&BACKENDS, Type::INT8)],
+    )
+    .await?;
+    Ok(rows.iter().map(|r| (clean(r.get(0)), r.get(1))).collect())
+}

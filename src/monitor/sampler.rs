@@ -1,0 +1,255 @@
+//! The sampler: one read-only session, one pass at a time, at a bounded cost.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::pass::{Memories, pass};
+use super::probes;
+use crate::config::{Sampling, Thresholds};
+use crate::ledger::{self, Ledger, LedgerError};
+use crate::model::{Event, Link, Role, Sample, Server, Sink};
+use crate::pg::{Backoff, Conninfo, Error, Purpose, Session};
+use crate::profile::Profile;
+
+/// Longest that a whole pass may take before its session is given up.
+const PASS_DEADLINE: Duration = Duration::from_secs(5);
+/// Longest interval that stretching leads to.
+const MAX_INTERVAL: Duration = Duration::from_secs(30);
+
+/// What to sample, and how.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Where.
+    pub conninfo: Conninfo,
+    /// Which ledgers; empty: every built-in one that exists.
+    pub profiles: Vec<Profile>,
+    /// How often, how far.
+    pub sampling: Sampling,
+    /// When a transaction is long.
+    pub thresholds: Thresholds,
+    /// Why actions are off, if the person or the target says so.
+    pub read_only: Option<String>,
+}
+
+/// Why sampling could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum MonitorError {
+    /// No session, or the server refused.
+    #[error(transparent)]
+    Pg(#[from] Error),
+    /// A ledger is missing or does not fit its profile.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// No ledger at all.
+    #[error(
+        "no ledger of a known profile in database {0}; create one with: pgwake migrate, or name yours with: --profile FILE"
+    )]
+    NoLedger(String),
+}
+
+/// A connected sampler.
+pub struct Sampler {
+    setup: Setup,
+    session: Session,
+    server: Server,
+    ledgers: Vec<Ledger>,
+    memories: Memories,
+    passes: u64,
+    recent_ms: VecDeque<f64>,
+}
+
+impl Sampler {
+    /// Connects and resolves the ledgers.
+    ///
+    /// # Errors
+    /// One line each: no connection, no ledger, or one that does not fit.
+    pub async fn connect(setup: Setup) -> Result<Self, MonitorError> {
+        let (session, server, ledgers) = open(&setup).await?;
+        Ok(Self {
+            setup,
+            session,
+            server,
+            ledgers,
+            memories: Memories::default(),
+            passes: 0,
+            recent_ms: VecDeque::new(),
+        })
+    }
+
+    /// What was found.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// The ledgers.
+    pub fn ledgers(&self) -> &[Ledger] {
+        &self.ledgers
+    }
+
+    /// One pass: a sample per ledger.
+    ///
+    /// # Errors
+    /// Only when the session is lost.
+    pub async fn sample(&mut self) -> Result<Vec<Sample>, Error> {
+        self.passes += 1;
+        let (sampling, thresholds) = (self.setup.sampling, self.setup.thresholds);
+        let run =
+            pass(&self.session, &self.ledgers, &mut self.memories, &sampling, &thresholds, self.passes);
+        let (mut samples, in_recovery) =
+            timeout(PASS_DEADLINE, run).await.map_err(|_| Error::Deadline(PASS_DEADLINE))??;
+        let took = samples.first().map_or(0.0, |s| s.cost.pass_ms);
+        let effective = self.stretch(took);
+        for sample in &mut samples {
+            sample.cost.effective_ms = u64::try_from(effective.as_millis()).unwrap_or(u64::MAX);
+        }
+        // A promotion or a fall-back to standby: everything known of the server is read anew.
+        if (self.server.role == Role::Standby) != in_recovery {
+            return Err(Error::Statement(crate::model::Loss {
+                sqlstate: None,
+                message: if in_recovery {
+                    "the server became a standby"
+                } else {
+                    "the server was promoted"
+                }
+                .to_owned(),
+            }));
+        }
+        Ok(samples)
+    }
+
+    /// The interval to the next pass: as asked, or longer when passes cost more than their share of it.
+    /// The median of the last five, so that one slow pass does not slow the screen.
+    fn stretch(&mut self, took_ms: f64) -> Duration {
+        self.recent_ms.push_back(took_ms);
+        if self.recent_ms.len() > 5 {
+            self.recent_ms.pop_front();
+        }
+        let mut sorted: Vec<f64> = self.recent_ms.iter().copied().collect();
+        sorted.sort_by(f64::total_cmp);
+        stretched(self.setup.sampling.interval, sorted[sorted.len() / 2], self.setup.sampling.budget)
+    }
+
+    /// Samples until stopped, through whatever happens to the server.
+    pub async fn run(mut self, sink: Arc<dyn Sink>, mut stop: watch::Receiver<bool>) {
+        sink.emit(Event::Link(Link::Up(Box::new(self.server.clone()))));
+        loop {
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return,
+                error = self.until_lost(sink.as_ref()) => sink.emit(Event::Link(Link::Down(error.loss()))),
+            }
+            let mut backoff = Backoff::new();
+            loop {
+                let reopened = tokio::select! {
+                    biased;
+                    _ = stop.wait_for(|stop| *stop) => return,
+                    reopened = open(&self.setup) => reopened,
+                };
+                match reopened {
+                    Ok((session, server, ledgers)) => {
+                        self.session = session;
+                        self.server = server;
+                        self.ledgers = ledgers;
+                        sink.emit(Event::Link(Link::Up(Box::new(self.server.clone()))));
+                        break;
+                    }
+                    Err(error) => {
+                        let pause = backoff.failed();
+                        sink.emit(Event::Link(Link::Retry {
+                            attempt: backoff.attempts(),
+                            after_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
+                            loss: loss_of(&error),
+                        }));
+                        tokio::select! {
+                            biased;
+                            _ = stop.wait_for(|stop| *stop) => return,
+                            () = sleep(pause) => {}
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    async fn until_lost(&mut self, sink: &dyn Sink) -> Error {
+        loop {
+            let began = Instant::now();
+            match self.sample().await {
+                Ok(samples) => {
+                    let pause = samples.first().map_or(self.setup.sampling.interval, |s| {
+                        Duration::from_millis(s.cost.effective_ms)
+                    });
+                    for sample in samples {
+                        sink.emit(Event::Sample(Box::new(sample)));
+                    }
+                    let rest = pause.saturating_sub(began.elapsed());
+                    tokio::select! {
+                        biased;
+                        // A lost session is known at once, not at the next pass.
+                        loss = self.session.wait_ended() => return Error::Statement(loss),
+                        () = sleep(rest) => {}
+                    }
+                }
+                Err(error) => return error,
+            }
+        }
+    }
+}
+
+fn loss_of(error: &MonitorError) -> crate::model::Loss {
+    match error {
+        MonitorError::Pg(e) | MonitorError::Ledger(LedgerError::Pg(e)) => e.loss(),
+        other => crate::model::Loss { sqlstate: None, message: other.to_string() },
+    }
+}
+
+fn stretched(interval: Duration, took_ms: f64, budget: f64) -> Duration {
+    let needed = Duration::from_secs_f64((took_ms / 1000.0 / budget).max(0.0));
+    interval.max(needed.min(MAX_INTERVAL))
+}
+
+async fn open(setup: &Setup) -> Result<(Session, Server, Vec<Ledger>), MonitorError> {
+    let session = Session::connect(&setup.conninfo, Purpose::Stats).await?;
+    let (version, version_num, in_recovery) = probes::server(&session).await?;
+    let ledgers = ledger::open_all(&session, &setup.profiles).await?;
+    if ledgers.is_empty() {
+        return Err(MonitorError::NoLedger(crate::text::clean(&setup.conninfo.dbname)));
+    }
+    // After the catalog has been read: that may take longer than a probe may.
+    probes::limits(&session, setup.sampling.probe_timeout).await?;
+    let read_only = setup.read_only.clone().or_else(|| {
+        if in_recovery {
+            return Some("this server is a standby".to_owned());
+        }
+        let none_writable = !ledgers.iter().any(Ledger::may_write);
+        none_writable.then(|| "this role may not update the ledger".to_owned())
+    });
+    let server = Server {
+        address: setup.conninfo.address(),
+        version,
+        version_num,
+        role: if in_recovery { Role::Standby } else { Role::Primary },
+        read_only,
+        pid: session.pid(),
+        ledgers: ledgers.iter().map(Ledger::facts).collect(),
+    };
+    Ok((session, server, ledgers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_above_its_share_stretches_the_interval_and_no_further_than_needed() {
+        let second = Duration::from_secs(1);
+        assert_eq!(stretched(second, 2.0, 0.05), second);
+        assert_eq!(stretched(second, 50.0, 0.05), second);
+        assert_eq!(stretched(second, 100.0, 0.05), Duration::from_secs(2));
+        assert_eq!(stretched(second, 60_000.0, 0.05), MAX_INTERVAL);
+    }
+}

@@ -1,0 +1,115 @@
+//! Folding wake-ups into scans. Pure: time comes in.
+
+use std::time::{Duration, Instant};
+
+/// A wake-up starts a wait; those that follow within it fold into the same scan. The wait runs from the
+/// first wake-up and is never extended, so a storm can neither starve the scan nor multiply it: at most
+/// one scan per wait, whatever arrives.
+#[derive(Debug)]
+pub(super) struct Debounce {
+    window: Duration,
+    eager: bool,
+    pending: Option<Pending>,
+    last_scan: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    first: Instant,
+    due: Instant,
+}
+
+impl Debounce {
+    pub(super) fn new(window: Duration, eager: bool) -> Self {
+        Self { window, eager, pending: None, last_scan: None }
+    }
+
+    /// A wake-up arrived; `jitter` in 0–1 spreads the wait over half to one and a half of the window, so
+    /// that workers woken by one broadcast do not claim in step.
+    pub(super) fn woke(&mut self, now: Instant, jitter: f64) {
+        if self.pending.is_some() {
+            return;
+        }
+        let quiet = self.last_scan.is_none_or(|at| now.duration_since(at) >= self.window);
+        let due = if self.eager && quiet { now } else { now + self.window.mul_f64(0.5 + jitter) };
+        self.pending = Some(Pending { first: now, due });
+    }
+
+    /// When to scan, if a wake-up waits.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.pending.map(|p| p.due)
+    }
+
+    /// Takes the scan that is due at `now`, with the moment of its first wake-up.
+    pub(super) fn take(&mut self, now: Instant) -> Option<Instant> {
+        let p = self.pending.filter(|p| p.due <= now)?;
+        self.scanned(now);
+        Some(p.first)
+    }
+
+    /// A scan for another reason began: it serves the waiting wake-ups, too.
+    pub(super) fn scanned(&mut self, now: Instant) {
+        self.pending = None;
+        self.last_scan = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Duration = Duration::from_millis(200);
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn the_wait_is_100_to_300_ms_from_the_first_wakeup() {
+        let t = Instant::now();
+        for (jitter, wait) in [(0.0, 100), (0.5, 200), (1.0, 300)] {
+            let mut d = Debounce::new(WINDOW, false);
+            d.woke(t, jitter);
+            assert_eq!(d.due(), Some(t + ms(wait)));
+        }
+    }
+
+    #[test]
+    fn a_storm_makes_a_bounded_number_of_scans_and_starves_none() {
+        let t = Instant::now();
+        let mut d = Debounce::new(WINDOW, false);
+        let mut scans = Vec::new();
+        for i in 0..10_000u64 {
+            let now = t + ms(i);
+            d.woke(now, 0.5);
+            if let Some(first) = d.take(now) {
+                scans.push(now.duration_since(first));
+            }
+        }
+        assert!((45..=51).contains(&scans.len()), "{} scans in 10 s", scans.len());
+        assert!(scans.iter().all(|delay| *delay <= ms(300)));
+    }
+
+    #[test]
+    fn eager_scans_at_once_after_a_quiet_spell_and_folds_the_rest_into_one_more() {
+        let t = Instant::now();
+        let mut d = Debounce::new(WINDOW, true);
+        d.woke(t, 0.5);
+        assert_eq!(d.take(t), Some(t), "the first at once");
+        d.woke(t + ms(10), 0.5);
+        d.woke(t + ms(20), 0.5);
+        assert_eq!(d.take(t + ms(20)), None);
+        assert_eq!(d.take(t + ms(210)), Some(t + ms(10)), "the others together");
+        d.woke(t + ms(1000), 0.5);
+        assert_eq!(d.take(t + ms(1000)), Some(t + ms(1000)), "quiet again");
+    }
+
+    #[test]
+    fn a_scan_for_another_reason_serves_the_waiting_wakeup() {
+        let t = Instant::now();
+        let mut d = Debounce::new(WINDOW, false);
+        d.woke(t, 0.5);
+        d.scanned(t + ms(1));
+        assert_eq!(d.due(), None);
+    }
+}

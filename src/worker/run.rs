@@ -1,0 +1,540 @@
+//! The loop.
+//!
+//! One task owns everything: it claims, starts handlers on tasks of their own, records their ends, renews
+//! their leases, and sleeps until the next of these is due. Handlers run beside it; nothing of theirs
+//! happens inside a transaction.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinSet;
+use tokio::time::sleep_until;
+
+use super::budget::Budget;
+use super::debounce::Debounce;
+use super::handler::{Handler, HandlerError};
+use super::inflight::{Held, InFlight, Key};
+use super::scan::{Served, fallback_pause};
+use super::stats::Times;
+use super::{Setup, Summary};
+use crate::ledger::{self, Earliest, Job, Ledger};
+use crate::model::{
+    ClaimOutcome, Event, Loss, Phases, Recovery, ScanReason, Sink, Wake, WorkerEvent, WorkerRow,
+};
+use crate::pg::{Backoff, Error, ListenState, Listener, Session};
+
+/// After a contended claim: look again this soon, for the rows are due and whoever holds them may let go.
+const CONTENDED_PAUSE: Duration = Duration::from_secs(1);
+/// At the start: wait this long for LISTEN before the first scan is made without it.
+const LISTEN_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What a finished handler task says.
+pub(super) type Ended = (Key, String, Result<(), HandlerError>);
+
+/// A reconnect on its way from the loss to the end of its scan.
+#[derive(Clone, Copy)]
+struct Returning {
+    lost_at: Instant,
+    phases: Phases,
+    jobs: u64,
+}
+
+pub(super) struct Run<H> {
+    pub(super) setup: Setup,
+    handler: Arc<H>,
+    pub(super) sink: Arc<dyn Sink>,
+    stop: watch::Receiver<bool>,
+    pub(super) session: Option<Session>,
+    backoff: Backoff,
+    reconnect_at: Option<Instant>,
+    pub(super) served: Vec<Served>,
+    pub(super) inflight: InFlight,
+    pub(super) tasks: JoinSet<Ended>,
+    debounce: Vec<Debounce>,
+    pub(super) budget: Budget,
+    listen: watch::Receiver<ListenState>,
+    wakes: broadcast::Receiver<Wake>,
+    covered: u64,
+    returning: Option<Returning>,
+    started: bool,
+    turn: usize,
+    began: Instant,
+    fallback_at: Instant,
+    pub(super) heartbeat_at: Instant,
+    pub(super) reports: bool,
+    pub(super) reconnects: i64,
+    pub(super) recovery: Times,
+    pub(super) settle_after: Option<Instant>,
+}
+
+impl<H: Handler> Run<H> {
+    pub(super) async fn new(
+        setup: Setup,
+        handler: Arc<H>,
+        session: Session,
+        ledgers: Vec<Ledger>,
+        listener: &Arc<Listener>,
+        sink: Arc<dyn Sink>,
+        stop: watch::Receiver<bool>,
+    ) -> RunWith<H> {
+        let now = Instant::now();
+        // Where the schema has no table of workers, or the role may not write it, the worker works unseen.
+        let reports = ledger::has_workers(&session).await.unwrap_or(false);
+        let s = setup.settings;
+        let served: Vec<Served> = ledgers.into_iter().map(Served::new).collect();
+        let run = Self {
+            budget: Budget::new(s.budget, s.budget_window, now),
+            debounce: served.iter().map(|_| Debounce::new(s.debounce, s.eager)).collect(),
+            listen: listener.state(),
+            wakes: listener.wakes(),
+            setup,
+            handler,
+            sink,
+            stop,
+            session: Some(session),
+            backoff: Backoff::new(),
+            reconnect_at: None,
+            served,
+            inflight: InFlight::default(),
+            tasks: JoinSet::new(),
+            covered: 0,
+            returning: None,
+            started: false,
+            turn: 0,
+            began: now,
+            fallback_at: now + s.fallback,
+            heartbeat_at: now,
+            reports,
+            reconnects: 0,
+            recovery: Times::new(),
+            settle_after: None,
+        };
+        RunWith { run, _listener: listener.clone() }
+    }
+
+    pub(super) fn emit(&self, event: WorkerEvent) {
+        self.sink.emit(Event::Worker(event));
+    }
+
+    async fn drain_forever(&mut self) -> Summary {
+        self.emit(WorkerEvent::Started { name: self.setup.name.clone() });
+        while !self.is_stopping() {
+            let now = Instant::now();
+            self.ensure_session(now).await;
+            self.settle(now).await;
+            self.look_after_leases(now).await;
+            self.heartbeat(now).await;
+            self.begin_scans(now);
+            let claimed = self.claim_once(now).await;
+            if self.setup.until_empty && self.is_empty_handed() {
+                break;
+            }
+            self.wait(claimed).await;
+        }
+        self.wind_down().await
+    }
+
+    /// Asked to stop, or nobody is left who could ask.
+    fn is_stopping(&self) -> bool {
+        *self.stop.borrow() || self.stop.has_changed().is_err()
+    }
+
+    /// Sleeps until something happens; with work at hand it only looks whether something has.
+    async fn wait(&mut self, busy: bool) {
+        let until = if busy { Instant::now() } else { self.next_deadline() };
+        // A clone, so that waiting on it does not borrow the loop.
+        let mut ended = self.session.as_ref().map(Session::ended);
+        tokio::select! {
+            biased;
+            _ = self.stop.changed() => {}
+            Some(done) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => self.handler_ended(done),
+            changed = self.listen.changed() => {
+                if changed.is_ok() { self.listen_changed() }
+            }
+            wake = self.wakes.recv() => self.woke(wake),
+            Some(loss) = ended_of(&mut ended) => self.session_lost(&Error::Statement(loss)),
+            () = sleep_until(until.into()) => {}
+        }
+    }
+
+    fn next_deadline(&self) -> Instant {
+        let mut next = self.fallback_at;
+        let mut sooner = |at: Option<Instant>| {
+            if let Some(at) = at {
+                next = next.min(at);
+            }
+        };
+        sooner(self.inflight.next());
+        sooner(self.settle_after);
+        sooner(self.reports.then_some(self.heartbeat_at));
+        sooner(self.reconnect_at);
+        sooner((!self.started).then(|| self.began + LISTEN_PATIENCE));
+        for (served, debounce) in self.served.iter().zip(&self.debounce) {
+            sooner(debounce.due());
+            sooner(served.next_due);
+        }
+        if self.budget.is_waiting() && self.served.iter().any(|s| s.scan.is_some()) {
+            sooner(Some(self.budget.reopens()));
+        }
+        next
+    }
+
+    /// A wake-up: every ledger is going to be scanned, and the one whose channel it was knows why.
+    fn woke(&mut self, wake: Result<Wake, broadcast::error::RecvError>) {
+        let now = Instant::now();
+        let channel = match wake {
+            Ok(wake) => {
+                for served in &mut self.served {
+                    if served.ledger.channel() == Some(&wake.channel) {
+                        served.stats.counters.wakeups += i64::try_from(wake.count).unwrap_or(i64::MAX);
+                    }
+                }
+                Some(wake.channel)
+            }
+            // Fell behind: which channels woke is not known, so take it as all.
+            Err(broadcast::error::RecvError::Lagged(_)) => None,
+            Err(broadcast::error::RecvError::Closed) => return,
+        };
+        for (served, debounce) in self.served.iter().zip(&mut self.debounce) {
+            let own = served.ledger.channel();
+            if channel.is_none() && own.is_some() || channel.as_deref() == own && own.is_some() {
+                debounce.woke(now, fastrand::f64());
+            }
+        }
+    }
+
+    fn listen_changed(&mut self) {
+        let state = self.listen.borrow_and_update().clone();
+        match state {
+            ListenState::Up { generation, lost_at, phases, .. } if generation > self.covered => {
+                self.covered = generation;
+                let reason = if self.started { ScanReason::Reconnect } else { ScanReason::Startup };
+                if let (true, Some(lost_at)) = (self.started, lost_at) {
+                    self.returning = Some(Returning { lost_at, phases, jobs: 0 });
+                }
+                self.scan_all(reason, Instant::now());
+            }
+            ListenState::Down(_) if self.covered > 0 => self.reconnects += 1,
+            _ => {}
+        }
+    }
+
+    /// Every scan covers every ledger.
+    fn scan_all(&mut self, reason: ScanReason, now: Instant) {
+        self.started = true;
+        self.fallback_at = now + fallback_pause(self.setup.settings.fallback, fastrand::f64());
+        for (served, debounce) in self.served.iter_mut().zip(&mut self.debounce) {
+            debounce.scanned(now);
+            served.begin(reason, None);
+        }
+    }
+
+    fn begin_scans(&mut self, now: Instant) {
+        if !self.started {
+            // Order at the start: LISTEN first. If it does not come, work is found by polling.
+            let state = self.listen.borrow_and_update().clone();
+            match state {
+                ListenState::Up { generation, .. } => {
+                    self.covered = generation;
+                    self.scan_all(ScanReason::Startup, now);
+                }
+                ListenState::Starting if now < self.began + LISTEN_PATIENCE => return,
+                _ => self.scan_all(ScanReason::Startup, now),
+            }
+        }
+        if now >= self.fallback_at {
+            self.scan_all(ScanReason::Fallback, now);
+        }
+        let woken: Vec<Option<Instant>> = self.debounce.iter_mut().map(|d| d.take(now)).collect();
+        if woken.iter().any(Option::is_some) {
+            self.fallback_at = now + fallback_pause(self.setup.settings.fallback, fastrand::f64());
+            for (served, woken) in self.served.iter_mut().zip(woken) {
+                // A wake-up scans all ledgers; what it finds where it was not meant was found without one.
+                let reason = if woken.is_some() { ScanReason::Notify } else { ScanReason::Fallback };
+                served.begin(reason, woken);
+            }
+        }
+        for served in &mut self.served {
+            if served.next_due.is_some_and(|due| due <= now) {
+                served.begin(ScanReason::Fallback, None);
+            }
+        }
+    }
+
+    /// One claim for one ledger that is being drained. `true` when there may be more to do at once.
+    async fn claim_once(&mut self, now: Instant) -> bool {
+        // In turn, so that a deep ledger does not keep the others waiting.
+        let n = self.served.len();
+        let Some(at) = (0..n).map(|i| (self.turn + i) % n).find(|i| self.served[*i].scan.is_some()) else {
+            return false;
+        };
+        self.turn = at + 1;
+        let s = self.setup.settings;
+        let free = s.concurrency.saturating_sub(self.inflight.len());
+        if free == 0 || self.session.is_none() {
+            return false;
+        }
+        let mut left = self.budget.left(now);
+        if left == 0 && !self.budget.is_waiting() {
+            self.decide_budget(at, now).await;
+            left = self.budget.left(now);
+        }
+        let Some(session) = self.session.as_ref().filter(|_| left > 0) else { return false };
+        let limit = s.batch.min(free).min(usize::try_from(left).unwrap_or(usize::MAX));
+        let served = &mut self.served[at];
+        let began = Instant::now();
+        let outcome = served.ledger.claim(session, &self.setup.name, limit, s.lease).await;
+        let took = began.elapsed();
+        served.stats.claim.record(took);
+        served.stats.recent.record(took);
+        match outcome {
+            Ok(claim) => {
+                let jobs = claim.jobs.len() as u64;
+                self.backoff = Backoff::new();
+                self.budget.spend(jobs);
+                if claim.gave_up > 0 {
+                    let ledger = self.served[at].ledger.name().to_owned();
+                    self.emit(WorkerEvent::Exhausted { ledger, jobs: claim.gave_up });
+                }
+                if claim.jobs.is_empty() && claim.gave_up == 0 {
+                    self.came_back_empty(at, took).await;
+                } else {
+                    self.claimed(at, claim.jobs, began, took);
+                }
+                true
+            }
+            Err(error) => {
+                self.claim_failed(at, &error, took);
+                false
+            }
+        }
+    }
+
+    fn claimed(&mut self, at: usize, jobs: Vec<Job>, began: Instant, took: Duration) {
+        let lease = self.setup.settings.lease;
+        let served = &mut self.served[at];
+        let n = jobs.len() as i64;
+        if n > 0 {
+            served.stats.counters.claim(ClaimOutcome::Got);
+        }
+        if let Some(scan) = &mut served.scan {
+            if let Some(woken) = scan.woken.take() {
+                served.stats.wake.record(began.duration_since(woken));
+            }
+            scan.jobs += n as u64;
+            served.stats.counters.found(scan.reason, n);
+            if scan.reason == ScanReason::Fallback {
+                let timed = jobs.iter().filter(|j| j.timed || j.was_expired).count();
+                served.stats.counters.found_timed += timed as i64;
+            }
+        }
+        let ledger = served.ledger.name().to_owned();
+        if n > 0 {
+            let ms = took.as_secs_f64() * 1000.0;
+            self.emit(WorkerEvent::Claim { ledger, outcome: ClaimOutcome::Got, jobs: n as u64, ms });
+        }
+        for job in jobs {
+            let key = (at, job.id.clone());
+            let token = job.token.clone();
+            let attempt = job.attempt.unwrap_or(1);
+            let handler = self.handler.clone();
+            let (task_key, task_token) = (key.clone(), token.clone());
+            let task = self.tasks.spawn(async move {
+                let how = handler.handle(job).await;
+                (task_key, task_token, how)
+            });
+            self.inflight.insert(
+                key,
+                Held {
+                    token,
+                    attempt,
+                    renew_at: began + lease / 3,
+                    ends_at: began + lease,
+                    handler: task,
+                    ended: None,
+                },
+            );
+        }
+    }
+
+    /// Nothing came: an empty ledger, or rows that others hold. The scan ends either way.
+    async fn came_back_empty(&mut self, at: usize, took: Duration) {
+        let Some(session) = &self.session else { return };
+        let earliest = self.served[at].ledger.earliest(session).await;
+        let now = Instant::now();
+        let served = &mut self.served[at];
+        let outcome = match earliest {
+            Ok(Earliest::DueNow) => {
+                served.next_due = Some(now + CONTENDED_PAUSE);
+                ClaimOutcome::Contended
+            }
+            Ok(Earliest::In(pause)) => {
+                served.next_due = Some(now + pause);
+                ClaimOutcome::Empty
+            }
+            Ok(Earliest::Nothing) => {
+                served.next_due = None;
+                ClaimOutcome::Empty
+            }
+            Err(error) => return self.claim_failed(at, &error, took),
+        };
+        served.stats.counters.claim(outcome);
+        let ledger = served.ledger.name().to_owned();
+        let ended = served.scan.take();
+        let ms = took.as_secs_f64() * 1000.0;
+        self.emit(WorkerEvent::Claim { ledger: ledger.clone(), outcome, jobs: 0, ms });
+        let Some(scan) = ended else { return };
+        self.emit(WorkerEvent::Drained { ledger, reason: scan.reason, jobs: scan.jobs });
+        if scan.reason == ScanReason::Reconnect
+            && let Some(back) = &mut self.returning
+        {
+            back.jobs += scan.jobs;
+        }
+        let scanning =
+            self.served.iter().any(|s| matches!(s.scan, Some(s) if s.reason == ScanReason::Reconnect));
+        if !scanning && let Some(back) = self.returning.take() {
+            let took = back.lost_at.elapsed();
+            self.recovery.record(took);
+            self.emit(WorkerEvent::Recovered(Recovery {
+                phases: back.phases,
+                scanned_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+                jobs: back.jobs,
+            }));
+            // What it recovered from is worth showing at once.
+            self.heartbeat_at = now;
+        }
+    }
+
+    fn claim_failed(&mut self, at: usize, error: &Error, took: Duration) {
+        let served = &mut self.served[at];
+        served.stats.counters.claim(ClaimOutcome::Error);
+        let ledger = served.ledger.name().to_owned();
+        let loss = error.loss();
+        let ms = took.as_secs_f64() * 1000.0;
+        // 25006: a server that turned read-only is the wrong node; everything is dropped and looked up anew.
+        let wrong_node = error.sqlstate() == Some(crate::pg::sqlstate::READ_ONLY);
+        if error.is_session_lost() || wrong_node {
+            self.session_lost(error);
+        } else if !error.is_retryable() {
+            // A refused statement will be refused again: end the scan, the next one tries again.
+            served.scan = None;
+            served.next_due = Some(Instant::now() + self.backoff.failed());
+        }
+        self.emit(WorkerEvent::Claim { ledger: ledger.clone(), outcome: ClaimOutcome::Error, jobs: 0, ms });
+        self.emit(WorkerEvent::ClaimFailed { ledger, loss });
+    }
+
+    async fn decide_budget(&mut self, at: usize, now: Instant) {
+        let Some(session) = &self.session else { return };
+        // Of the claims since the last decision: an old slow spell must not count for ever.
+        let p99 = self.served[at].stats.recent.percentiles().p99;
+        self.served[at].stats.recent.clear();
+        let decided = match ledger::load(session).await {
+            Ok(load) => self.budget.decide(&load, p99, now),
+            Err(error) => self.budget.wait(format!("the load cannot be read: {}", error.loss())),
+        };
+        if let Some(why) = decided {
+            self.emit(WorkerEvent::Budget { state: self.budget.state(), why });
+        }
+    }
+
+    pub(super) fn session_lost(&mut self, error: &Error) {
+        if self.session.take().is_some() {
+            tracing::warn!(reason = %error.loss(), "the work session was lost");
+        }
+        // The first attempt to come back is made at once.
+        self.reconnect_at.get_or_insert_with(Instant::now);
+    }
+
+    async fn ensure_session(&mut self, now: Instant) {
+        if self.session.is_some() || self.reconnect_at.is_some_and(|at| at > now) {
+            return;
+        }
+        let attempt = super::connect(&self.setup);
+        let outcome = tokio::select! {
+            biased;
+            _ = self.stop.changed() => return,
+            outcome = attempt => outcome,
+        };
+        match outcome {
+            Ok(session) => {
+                self.session = Some(session);
+                self.reconnect_at = None;
+                self.heartbeat_at = now;
+            }
+            Err(error) => {
+                let pause = self.backoff.failed();
+                tracing::warn!(reason = %error, pause_ms = pause.as_millis() as u64, "cannot reconnect");
+                self.reconnect_at = Some(Instant::now() + pause);
+            }
+        }
+    }
+
+    async fn heartbeat(&mut self, now: Instant) {
+        if !self.reports || now < self.heartbeat_at {
+            return;
+        }
+        self.heartbeat_at = now + self.setup.settings.heartbeat;
+        let Some(session) = &self.session else { return };
+        for i in 0..self.served.len() {
+            if let Err(error) = ledger::upsert_worker(session, &self.row(i)).await {
+                if error.is_session_lost() {
+                    self.session_lost(&error);
+                }
+                return;
+            }
+        }
+    }
+
+    fn row(&self, i: usize) -> WorkerRow {
+        let served = &self.served[i];
+        WorkerRow {
+            name: self.setup.name.clone(),
+            ledger: served.ledger.name().to_owned(),
+            host: super::host_name(),
+            pid: i32::try_from(std::process::id()).unwrap_or(0),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            // Both are set by the server.
+            started_at: chrono::DateTime::UNIX_EPOCH,
+            seen_at: chrono::DateTime::UNIX_EPOCH,
+            counters: served.stats.counters,
+            reconnects: self.reconnects,
+            recovery: self.recovery.percentiles(),
+            wake_latency: served.stats.wake.percentiles(),
+            claim: served.stats.claim.percentiles(),
+            budget: self.budget.state(),
+        }
+    }
+
+    /// Nothing is being drained, nothing is in hand, and the last look found nothing due.
+    fn is_empty_handed(&self) -> bool {
+        self.started
+            && self.inflight.is_empty()
+            && self.served.iter().all(|s| {
+                s.scan.is_none() && s.next_due.is_none_or(|due| due > Instant::now() + CONTENDED_PAUSE)
+            })
+    }
+}
+
+/// A run with the listen session it needs to stay alive.
+pub(super) struct RunWith<H> {
+    run: Run<H>,
+    _listener: Arc<Listener>,
+}
+
+impl<H: Handler> RunWith<H> {
+    pub(super) async fn run(mut self) -> Summary {
+        self.run.drain_forever().await
+    }
+}
+
+async fn ended_of(ended: &mut Option<watch::Receiver<Option<Loss>>>) -> Option<Loss> {
+    match ended {
+        None => std::future::pending().await,
+        Some(ended) => match ended.wait_for(Option::is_some).await {
+            Ok(loss) => loss.clone(),
+            Err(_) => Some(Loss { sqlstate: None, message: "the server closed the connection".to_owned() }),
+        },
+    }
+}

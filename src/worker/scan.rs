@@ -1,0 +1,81 @@
+//! Scans: which ledger is being drained, and why.
+
+use std::time::{Duration, Instant};
+
+use super::stats::Stats;
+use crate::ledger::Ledger;
+use crate::model::ScanReason;
+
+/// A drain that has begun and not ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scan {
+    pub reason: ScanReason,
+    pub jobs: u64,
+    /// The first wake-up it answers, until the first claim has been timed against it.
+    pub woken: Option<Instant>,
+}
+
+/// One ledger as the worker serves it.
+#[derive(Debug)]
+pub(super) struct Served {
+    pub ledger: Ledger,
+    pub stats: Stats,
+    pub scan: Option<Scan>,
+    /// When the head of the due order becomes due by time.
+    pub next_due: Option<Instant>,
+}
+
+impl Served {
+    pub(super) fn new(ledger: Ledger) -> Self {
+        Self { ledger, stats: Stats::new(), scan: None, next_due: None }
+    }
+
+    /// Begins a scan. One that is under way is not begun again: it drains until nothing is due, so it
+    /// finds what the new reason is about; a stronger reason takes its name.
+    pub(super) fn begin(&mut self, reason: ScanReason, woken: Option<Instant>) {
+        self.next_due = None;
+        match &mut self.scan {
+            None => self.scan = Some(Scan { reason, jobs: 0, woken }),
+            Some(scan) if reason == ScanReason::Reconnect => scan.reason = reason,
+            Some(_) => {}
+        }
+    }
+}
+
+/// The pause until the next fallback scan: up to the interval, jittered downwards by at most a tenth, so
+/// that the promise "within the interval" holds while workers spread out.
+pub(super) fn fallback_pause(interval: Duration, jitter: f64) -> Duration {
+    interval.mul_f64(1.0 - 0.1 * jitter)
+}
+
+/// Retry delay after failed attempt number `attempt`: exponential, capped, jittered upwards by at most a
+/// half; never earlier than asked, never zero.
+pub(super) fn backoff(base: Duration, cap: Duration, attempt: i64, jitter: f64) -> Duration {
+    let doublings = u32::try_from(attempt.saturating_sub(1).clamp(0, 30)).unwrap_or(0);
+    let delay = base.max(Duration::from_millis(1)).saturating_mul(2_u32.saturating_pow(doublings)).min(cap);
+    delay.mul_f64(1.0 + 0.5 * jitter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: Duration = Duration::from_secs(2);
+    const CAP: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn backoff_doubles_and_is_never_earlier_than_asked() {
+        for (attempt, least) in [(0, 2), (1, 2), (2, 4), (3, 8), (4, 16), (20, 3600), (i64::MAX, 3600)] {
+            assert_eq!(backoff(BASE, CAP, attempt, 0.0), Duration::from_secs(least), "{attempt}");
+            assert_eq!(backoff(BASE, CAP, attempt, 1.0), Duration::from_secs(least).mul_f64(1.5));
+        }
+        assert!(backoff(Duration::ZERO, CAP, 1, 0.0) > Duration::ZERO);
+    }
+
+    #[test]
+    fn the_fallback_never_comes_later_than_its_interval() {
+        let i = Duration::from_secs(30);
+        assert_eq!(fallback_pause(i, 0.0), i);
+        assert_eq!(fallback_pause(i, 1.0), Duration::from_secs(27));
+    }
+}

@@ -1,0 +1,80 @@
+//! What a worker counts and times per ledger.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::model::{Counters, Percentiles};
+
+/// Durations in microseconds, two significant digits: a few kilobytes, whatever is recorded.
+#[derive(Debug)]
+pub(super) struct Times(Option<Histogram<u32>>);
+
+impl Times {
+    pub(super) fn new() -> Self {
+        // Two digits is a valid precision, so this is never `None`.
+        Self(Histogram::new(2).ok())
+    }
+
+    pub(super) fn record(&mut self, took: Duration) {
+        if let Some(h) = &mut self.0 {
+            h.saturating_record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1));
+        }
+    }
+
+    pub(super) fn percentiles(&self) -> Percentiles {
+        let at = |q: f64| {
+            self.0.as_ref().filter(|h| !h.is_empty()).map(|h| h.value_at_quantile(q) as f64 / 1000.0)
+        };
+        Percentiles { p50: at(0.50), p95: at(0.95), p99: at(0.99) }
+    }
+
+    pub(super) fn clear(&mut self) {
+        if let Some(h) = &mut self.0 {
+            h.reset();
+        }
+    }
+}
+
+/// Of one ledger.
+#[derive(Debug)]
+pub(super) struct Stats {
+    pub counters: Counters,
+    /// Wake-up received to claim begun.
+    pub wake: Times,
+    /// Claim statement, client side.
+    pub claim: Times,
+    /// The same since the budget last looked.
+    pub recent: Times,
+}
+
+impl Stats {
+    pub(super) fn new() -> Self {
+        Self {
+            counters: Counters::default(),
+            wake: Times::new(),
+            claim: Times::new(),
+            recent: Times::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_recorded_is_unknown_and_not_zero() {
+        assert_eq!(Times::new().percentiles(), Percentiles::default());
+    }
+
+    #[test]
+    fn percentiles_are_in_milliseconds() {
+        let mut t = Times::new();
+        for _ in 0..100 {
+            t.record(Duration::from_millis(20));
+        }
+        let p50 = t.percentiles().p50.unwrap();
+        assert!((19.5..20.5).contains(&p50), "{p50}");
+    }
+}
