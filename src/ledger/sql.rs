@@ -37,6 +37,7 @@ pub(super) struct Statements {
     pub next_scheduled: String,
     pub leases: String,
     pub enqueue: String,
+    pub enqueue_quiet: String,
     pub is_empty: String,
 }
 
@@ -63,7 +64,8 @@ impl Statements {
             oldest_ready: b.edge("now() - ", "<=", ""),
             next_scheduled: b.edge("", ">", " - now()"),
             leases: b.leases(&p.is_running()),
-            enqueue: b.enqueue(),
+            enqueue: b.enqueue(p.channel.as_deref()),
+            enqueue_quiet: b.enqueue(None),
             is_empty: format!("select not exists (select 1 from {})", p.relation()),
         }
     }
@@ -88,6 +90,7 @@ impl Statements {
             ("next_scheduled", &self.next_scheduled),
             ("leases", &self.leases),
             ("enqueue", &self.enqueue),
+            ("enqueue_quiet", &self.enqueue_quiet),
         ]
     }
 }
@@ -438,8 +441,9 @@ impl Builder<'_> {
         )
     }
 
-    /// $1 types, $2 payloads, $3 keys, $4 due times or null: insert, then one wake-up, one transaction.
-    fn enqueue(&self) -> String {
+    /// $1 types, $2 payloads, $3 keys, $4 due times or null: insert, then one wake-up if there is a channel,
+    /// one transaction.
+    fn enqueue(&self, channel: Option<&str>) -> String {
         let p = self.p;
         let c = &p.columns;
         let mut columns = vec![quote_ident(&c.status)];
@@ -462,7 +466,7 @@ impl Builder<'_> {
             columns.push(quote_ident(created));
             values.push("now()".to_owned());
         }
-        let woke = match &p.channel {
+        let woke = match channel {
             Some(channel) => format!(
                 ", woke as (\n  select pg_notify({}, 'ready') from (select 1 from added limit 1) a\n)\n\
                  select id from added where (select count(*) from woke) >= 0",
