@@ -18,8 +18,7 @@ struct Inner {
 
 impl Controls {
     pub(super) fn new(rate: f64) -> Self {
-        let controls =
-            Self(Arc::new(Inner { rate: AtomicU64::default(), muted: AtomicBool::new(false) }));
+        let controls = Self(Arc::new(Inner { rate: AtomicU64::default(), muted: AtomicBool::new(false) }));
         controls.set_rate(rate);
         controls
     }

@@ -52,7 +52,10 @@ impl Plan {
         let (name, sink) = (name.to_owned(), self.sink.clone());
         Arc::new(move |event: Event| {
             if let Event::Listen(Listen::Down { loss, .. }) = event {
-                sink.emit(Event::Note(Note { warn: true, text: format!("{name} stopped hearing: {loss}") }));
+                sink.emit(Event::Note(Note {
+                    warn: true,
+                    text: format!("{name} stopped hearing: {loss}"),
+                }));
             }
         })
     }

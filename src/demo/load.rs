@@ -93,7 +93,8 @@ pub(super) async fn produce(conninfo: Conninfo, profiles: [Profile; 2], controls
             loop {
                 tick.tick().await;
                 let now = began.elapsed();
-                let (jobs, messages) = flow.due(now, now.saturating_sub(last).min(CATCH_UP), controls.rate());
+                let (jobs, messages) =
+                    flow.due(now, now.saturating_sub(last).min(CATCH_UP), controls.rate());
                 last = now;
                 let muted = controls.is_muted();
                 let jobs: Vec<NewJob> = (0..jobs).map(|_| some_job(muted)).collect();
