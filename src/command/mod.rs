@@ -1,1 +1,3 @@
-//! The room `command`.
+//! One file per subcommand: wires the rooms below, holds no logic.
+
+pub mod screen;
