@@ -1,1 +1,387 @@
-//! The room `app`.
+//! The screen's state and everything that changes it. Pure: no I/O, no clock, no terminal.
+//!
+//! ```text
+//! Msg (a key, an event of the world, a tick) ─▶ update(&mut App, Msg, Now) ─▶ Vec<Intent>
+//!                                                     │
+//!                                                     ▼
+//!                                        App, which ui::draw only reads
+//! ```
+
+pub mod diagnosis;
+pub mod dialog;
+pub mod events;
+pub mod health;
+pub mod selection;
+pub mod series;
+mod state;
+mod update;
+
+pub use state::{Embedded, LedgerState, LinkState, ListenState, World};
+pub use update::update;
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::config::Thresholds;
+use crate::config::keys::{Key, Scope};
+use crate::model::{Event, Fault, Holder, Lease, LedgerFacts, Now, Sample};
+use diagnosis::{Diagnosis, Evidence};
+use dialog::{Dialog, Release};
+use selection::Selection;
+use series::Series;
+
+/// Whether a worker can run inside this program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkerSetup {
+    /// Yes, with this handler.
+    Available {
+        /// The handler's name.
+        handler: String,
+    },
+    /// No; how to configure one.
+    Unavailable {
+        /// One sentence.
+        how: String,
+    },
+}
+
+/// What is known before anything is connected.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setup {
+    /// Where the connection goes, shown until the server has answered; never a password.
+    pub target: String,
+    /// A name for the target that is always shown, such as `PROD`.
+    pub label: Option<String>,
+    /// Colour of that name: a colour name, `#rrggbb` or an index.
+    pub bar: Option<String>,
+    /// Faults that can be injected; empty outside the demo.
+    pub faults: Vec<Fault>,
+    /// Whether a worker can run here.
+    pub worker: WorkerSetup,
+    /// Why actions are off on this side, if they are.
+    pub read_only: Option<String>,
+    /// The limits of the vital signs.
+    pub thresholds: Thresholds,
+    /// The fallback interval of the workers, seconds.
+    pub fallback_s: f64,
+    /// The usual length of a lease, seconds: what a full expiry bar stands for.
+    pub lease_s: f64,
+    /// Seconds east of UTC in which times are shown. `command::screen` sets it to the local offset.
+    pub utc_offset_s: i32,
+}
+
+impl Setup {
+    /// A plain dashboard on `target`: no label, no faults, no worker.
+    pub fn new(target: impl Into<String>) -> Self {
+        Self {
+            target: target.into(),
+            label: None,
+            bar: None,
+            faults: Vec::new(),
+            worker: WorkerSetup::Unavailable { how: "no handler is configured".to_owned() },
+            read_only: None,
+            thresholds: Thresholds::default(),
+            fallback_s: 30.0,
+            lease_s: 120.0,
+            utc_offset_s: 0,
+        }
+    }
+}
+
+/// What reaches the screen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Msg {
+    /// A key was pressed.
+    Key(Key),
+    /// Text was pasted. It never confirms anything.
+    Paste(String),
+    /// The terminal has this size now, in cells.
+    Resize(u16, u16),
+    /// Something happened in the world.
+    Event(Box<Event>),
+    /// Time has passed.
+    Tick,
+}
+
+/// The screens of this version; the digits between are kept for those that come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Screen {
+    /// Vital signs, backlog, flow, holders, events.
+    Overview,
+    /// Every lease.
+    Leases,
+    /// The log.
+    Events,
+}
+
+impl Screen {
+    /// In the order of Tab.
+    pub const ALL: [Self; 3] = [Self::Overview, Self::Leases, Self::Events];
+}
+
+/// A lease's identity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseKey {
+    /// The job.
+    pub id: String,
+    /// The token.
+    pub token: String,
+}
+
+impl LeaseKey {
+    /// Of `lease`.
+    pub fn of(lease: &Lease) -> Self {
+        Self { id: lease.id.clone(), token: lease.token.clone() }
+    }
+
+    fn is(&self, lease: &Lease) -> bool {
+        self.id == lease.id && self.token == lease.token
+    }
+}
+
+/// Rows of a full-height list screen that are not list: two head lines, the frame, the column heads,
+/// the footer. `update` pages by what `ui` shows.
+pub const LIST_CHROME: u16 = 6;
+
+/// The state of the screen. `ui::draw` reads it; only [`update`] changes it.
+#[derive(Clone, Debug)]
+pub struct App {
+    setup: Setup,
+    world: World,
+    /// The world as it was when the picture was frozen.
+    frozen: Option<Box<(World, Now)>>,
+    /// Index of the ledger that is shown.
+    current: usize,
+    screen: Screen,
+    size: (u16, u16),
+    dialog: Option<Dialog>,
+    /// One line over the footer, and when it came (monotonic).
+    notice: Option<(String, Duration)>,
+    lease: Selection<LeaseKey>,
+    holder: Selection<String>,
+    event: Selection<u64>,
+    /// On the screen Leases: only this holder's.
+    only_holder: Option<String>,
+    theme: usize,
+    quit: bool,
+}
+
+impl App {
+    /// The state before anything has happened.
+    pub fn new(setup: Setup) -> Self {
+        Self {
+            setup,
+            world: World::default(),
+            frozen: None,
+            current: 0,
+            screen: Screen::Overview,
+            size: (80, 24),
+            dialog: None,
+            notice: None,
+            lease: Selection::default(),
+            holder: Selection::default(),
+            event: Selection::default(),
+            only_holder: None,
+            theme: 0,
+            quit: false,
+        }
+    }
+
+    /// What was known before.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// What is shown: the world, or the world as it was when the picture was frozen.
+    pub fn world(&self) -> &World {
+        self.frozen.as_ref().map_or(&self.world, |f| &f.0)
+    }
+
+    /// The world as it is, frozen or not.
+    pub fn live(&self) -> &World {
+        &self.world
+    }
+
+    /// The moment that is shown: `now`, or when the picture was frozen.
+    pub fn shown_now(&self, now: Now) -> Now {
+        self.frozen.as_ref().map_or(now, |f| f.1)
+    }
+
+    /// How long the picture has been frozen, if it is.
+    pub fn frozen_for(&self, now: Now) -> Option<Duration> {
+        self.frozen.as_ref().map(|f| now.mono.saturating_sub(f.1.mono))
+    }
+
+    /// The screen.
+    pub fn screen(&self) -> Screen {
+        self.screen
+    }
+
+    /// What lies over it.
+    pub fn dialog(&self) -> Option<&Dialog> {
+        self.dialog.as_ref()
+    }
+
+    /// The line over the footer, for a few seconds after it came.
+    pub fn notice(&self, now: Now) -> Option<&str> {
+        let (text, since) = self.notice.as_ref()?;
+        (now.mono.saturating_sub(*since) < Duration::from_secs(6)).then_some(text.as_str())
+    }
+
+    /// How often the colours were changed.
+    pub fn theme_turns(&self) -> usize {
+        self.theme
+    }
+
+    /// Whether it was asked to leave.
+    pub fn is_quitting(&self) -> bool {
+        self.quit
+    }
+
+    /// Whether bindings of `scope` are offered on this screen.
+    pub fn offers(&self, scope: Scope) -> bool {
+        match scope {
+            Scope::Everywhere => true,
+            Scope::Leases => matches!(self.screen, Screen::Overview | Screen::Leases),
+            Scope::Demo => !self.setup.faults.is_empty(),
+        }
+    }
+
+    /// The ledger that is shown.
+    pub fn ledger(&self) -> Option<&LedgerState> {
+        self.world().ledgers.get(self.current)
+    }
+
+    /// Its facts, once the server has told them.
+    pub fn facts(&self) -> Option<&LedgerFacts> {
+        let name = &self.ledger()?.name;
+        self.world.server.as_ref()?.ledgers.iter().find(|l| l.name == *name)
+    }
+
+    /// Its newest sample.
+    pub fn sample(&self) -> Option<&Sample> {
+        self.ledger()?.sample.as_ref().map(|(s, _)| s.as_ref())
+    }
+
+    /// Its history.
+    pub fn series(&self) -> Option<&Series> {
+        self.ledger().map(|l| &l.series)
+    }
+
+    /// Monotonic time since its newest sample arrived.
+    pub fn sample_age(&self, now: Now) -> Option<Duration> {
+        let (_, arrived) = self.ledger()?.sample.as_ref()?;
+        Some(self.shown_now(now).mono.saturating_sub(*arrived))
+    }
+
+    /// Whether its numbers are too old to stand for now.
+    pub fn is_stale(&self, now: Now) -> bool {
+        let interval = self.sample().map_or(0.0, |s| s.cost.effective_ms as f64 / 1e3);
+        let limit = self.setup.thresholds.stale_s.max(interval * 2.5);
+        self.sample_age(now).is_some_and(|a| a.as_secs_f64() > limit)
+    }
+
+    /// The server's clock at the moment shown: the sample's, moved on by the time since it arrived.
+    pub fn server_now(&self, now: Now) -> DateTime<Utc> {
+        match (self.sample(), self.sample_age(now)) {
+            (Some(s), Some(age)) => s.taken_at + TimeDelta::from_std(age).unwrap_or_default(),
+            _ => self.shown_now(now).wall,
+        }
+    }
+
+    /// Whether it is draining, and if not, why.
+    pub fn diagnosis(&self, now: Now) -> Diagnosis {
+        let world = self.world();
+        let none = Series::default();
+        let now_shown = self.shown_now(now);
+        diagnosis::diagnose(&Evidence {
+            sample: self.sample(),
+            age: self.sample_age(now).unwrap_or_default(),
+            series: self.series().unwrap_or(&none),
+            link: &world.link,
+            listen: &world.listen,
+            worker: &world.worker,
+            can_start_worker: matches!(self.setup.worker, WorkerSetup::Available { .. })
+                && self.refusal().is_none(),
+            limits: &self.setup.thresholds,
+            server_now: self.server_now(now),
+            mono: now_shown.mono,
+        })
+    }
+
+    /// Leases of the screen Leases, in the order shown: earliest expiry first, so expired ones lead.
+    pub fn leases(&self) -> Vec<&Lease> {
+        let Some(all) = self.sample().and_then(|s| s.leases.value()) else { return Vec::new() };
+        match &self.only_holder {
+            Some(h) => all.iter().filter(|l| l.holder == *h).collect(),
+            None => all.iter().collect(),
+        }
+    }
+
+    /// Holders, those with expired leases first, then by name: rows do not dance with every renewal.
+    pub fn holders(&self) -> Vec<&Holder> {
+        self.ledger().map(LedgerState::holders).unwrap_or_default()
+    }
+
+    /// What is known of the holder `name`.
+    pub fn holder_named(&self, name: &str) -> Option<&Holder> {
+        self.ledger()?.holder_named(name)
+    }
+
+    /// The selection among leases.
+    pub fn lease_selection(&self) -> &Selection<LeaseKey> {
+        &self.lease
+    }
+
+    /// The selection among holders.
+    pub fn holder_selection(&self) -> &Selection<String> {
+        &self.holder
+    }
+
+    /// The selection among events.
+    pub fn event_selection(&self) -> &Selection<u64> {
+        &self.event
+    }
+
+    /// Only this holder's leases are shown.
+    pub fn only_holder(&self) -> Option<&str> {
+        self.only_holder.as_deref()
+    }
+
+    /// Why nothing can be changed for as long as this connection lasts, if so.
+    pub fn read_only(&self) -> Option<String> {
+        self.setup.read_only.clone().or_else(|| self.world.server_refusal())
+    }
+
+    /// Why nothing can be changed now, if so.
+    pub fn refusal(&self) -> Option<String> {
+        if let Some(why) = &self.setup.read_only {
+            return Some(why.clone());
+        }
+        match &self.world.link {
+            LinkState::Down { loss, .. } => return Some(format!("not connected: {loss}")),
+            LinkState::Connecting => return Some("not connected yet".to_owned()),
+            LinkState::Up { .. } => {}
+        }
+        self.world.server_refusal()
+    }
+
+    /// A moment as the clock on the wall says it.
+    pub fn clock(&self, at: DateTime<Utc>) -> String {
+        (at + TimeDelta::seconds(i64::from(self.setup.utc_offset_s))).format("%H:%M:%S").to_string()
+    }
+
+    /// How the lease of a release dialog differs by now from what the dialog shows, if it does.
+    pub fn drift(&self, release: &Release) -> Option<String> {
+        let ledger = self.world.ledgers.iter().find(|l| l.name == release.facts.name)?;
+        let leases = ledger.sample.as_ref()?.0.leases.current()?;
+        let seen = &release.lease;
+        match leases.iter().find(|l| l.id == seen.id) {
+            None => Some("it is no longer among the leases of the newest sample".to_owned()),
+            Some(l) if l.token != seen.token => Some(format!("it was claimed again by {}", l.holder)),
+            Some(l) if l.expires != seen.expires => Some("it was renewed meanwhile".to_owned()),
+            Some(_) => None,
+        }
+    }
+}

@@ -1,4 +1,6 @@
-//! One file per subcommand.
+//! One file per subcommand; each wires the rooms below and holds no logic of its own.
+
+pub mod screen;
 
 /// Runs the program.
 pub fn main() -> std::process::ExitCode {

@@ -1,1 +1,11 @@
-//! The room `term`.
+//! The real terminal: entering and leaving it, what is typed, and when to draw.
+
+mod guard;
+mod input;
+mod locale;
+mod pace;
+
+pub use guard::{Guard, TerminalError, is_alive, panicked};
+pub use input::message;
+pub use locale::is_utf8;
+pub use pace::Pace;

@@ -1,0 +1,437 @@
+//! Is it draining, and if not, why? Ordered rules over one sample and the sessions; the first that
+//! applies is the answer. Pure, and silent where nothing is known: unknown is never taken for zero.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::events::{jobs, leases};
+use super::health::Level;
+use super::series::{Figure, Series};
+use super::state::{Embedded, LinkState, ListenState};
+use crate::config::Thresholds;
+use crate::model::{BudgetState, Quality, Reading, Sample, SessionMark, Trouble};
+use crate::text::{age, ago, count, percent, rate};
+
+/// Rates in the line are means over this long.
+const RATE_SPAN: Duration = Duration::from_secs(10);
+
+/// Nothing finished for this long means that nothing finishes.
+const NOTHING_FINISHED: Duration = Duration::from_secs(15);
+
+/// Everything the rules look at.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'a> {
+    /// The newest sample of the ledger.
+    pub sample: Option<&'a Sample>,
+    /// Monotonic time since it arrived.
+    pub age: Duration,
+    /// Its history.
+    pub series: &'a Series,
+    /// The stats session.
+    pub link: &'a LinkState,
+    /// The listen session.
+    pub listen: &'a ListenState,
+    /// The embedded worker.
+    pub worker: &'a Embedded,
+    /// Whether a worker could be started here.
+    pub can_start_worker: bool,
+    /// The limits.
+    pub limits: &'a Thresholds,
+    /// The server's clock now.
+    pub server_now: DateTime<Utc>,
+    /// Monotonic time now.
+    pub mono: Duration,
+}
+
+/// Which rule answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// No session to ask on.
+    Disconnected,
+    /// No sample yet.
+    NotYet,
+    /// The newest sample is old.
+    Stale,
+    /// Somebody holds the table against readers.
+    TableLocked,
+    /// The count of ready jobs could not be read.
+    CannotTell,
+    /// The ledger is empty of due work.
+    NothingDue,
+    /// Work waits and nobody is there.
+    NoWorker,
+    /// Every worker waits for its budget window.
+    Budget,
+    /// Ready rows are held by other sessions.
+    Contended,
+    /// Jobs are held, none is finished.
+    NothingFinishes,
+    /// Only the fallback scan finds work.
+    WakeupsMissing,
+    /// Commits of producers queue up behind one.
+    NotifyLock,
+    /// Leases ran out with their holder.
+    HolderDead,
+    /// Work gets done.
+    Draining,
+    /// Work waits, and no rule says why.
+    Waiting,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnosis {
+    /// Which rule.
+    pub rule: Rule,
+    /// How bad.
+    pub level: Level,
+    /// Two or three words.
+    pub headline: String,
+    /// The evidence.
+    pub detail: String,
+}
+
+type Answer = Option<Diagnosis>;
+
+/// The rules, first to last. The order is part of the meaning: a stale number must not be explained,
+/// and a missing worker makes every later reason idle.
+const RULES: &[fn(&Evidence<'_>) -> Answer] = &[
+    disconnected,
+    not_yet,
+    stale,
+    table_locked,
+    cannot_tell,
+    nothing_due,
+    no_worker,
+    budget,
+    contended,
+    nothing_finishes,
+    wakeups_missing,
+    notify_lock,
+    holder_dead,
+    draining,
+];
+
+/// The first rule that applies.
+pub fn diagnose(e: &Evidence<'_>) -> Diagnosis {
+    RULES.iter().find_map(|rule| rule(e)).unwrap_or_else(|| waiting(e))
+}
+
+fn say(rule: Rule, level: Level, headline: impl Into<String>, detail: impl Into<String>) -> Answer {
+    Some(Diagnosis { rule, level, headline: headline.into(), detail: detail.into() })
+}
+
+/// A count with its quality, as everywhere on the screen.
+fn quantity(reading: &Reading<u64>) -> Option<(u64, String)> {
+    let n = *reading.current()?;
+    let text = match reading.quality() {
+        Quality::Exact => count(n),
+        Quality::AtLeast => format!("≥{}", count(n)),
+        Quality::Estimate => format!("~{}", count(n)),
+    };
+    Some((n, text))
+}
+
+fn ready(e: &Evidence<'_>) -> Option<(u64, String)> {
+    quantity(&e.sample?.counts.ready)
+}
+
+fn expired(e: &Evidence<'_>) -> Option<u64> {
+    e.sample?.counts.expired.current().copied()
+}
+
+/// Held by somebody whose lease still runs.
+fn live(e: &Evidence<'_>) -> Option<u64> {
+    let c = &e.sample?.counts;
+    Some(c.running.current()?.saturating_sub(*c.expired.current()?))
+}
+
+fn done_rate(e: &Evidence<'_>) -> Option<f64> {
+    e.series.mean(Figure::Done, RATE_SPAN, e.mono)
+}
+
+fn oldest(e: &Evidence<'_>) -> Option<f64> {
+    e.sample?.vitals.oldest_ready.current().copied().flatten()
+}
+
+/// `oldest 4m12s`, or nothing when it is not known.
+fn oldest_text(e: &Evidence<'_>) -> String {
+    oldest(e).map_or_else(String::new, |o| format!(" · oldest {}", age(o)))
+}
+
+fn alive(e: &Evidence<'_>) -> Option<usize> {
+    let rows = e.sample?.workers.current()?;
+    Some(rows.iter().filter(|w| w.is_alive(e.server_now)).count())
+}
+
+fn disconnected(e: &Evidence<'_>) -> Answer {
+    let LinkState::Down { loss, since, retry_at, .. } = e.link else { return None };
+    let next = match retry_at {
+        Some(at) if *at > e.mono => {
+            format!(" · next attempt in {:.0}s", (*at - e.mono).as_secs_f64().ceil())
+        }
+        Some(_) => " · trying now".to_owned(),
+        None => String::new(),
+    };
+    let lasted = age(e.mono.saturating_sub(*since).as_secs_f64().floor());
+    let lasted = lasted.strip_suffix(".0s").map_or(lasted.clone(), |s| format!("{s}s"));
+    let old = if e.sample.is_some() { " · all numbers are from before" } else { "" };
+    say(Rule::Disconnected, Level::Critical, format!("disconnected {lasted}"), format!("{loss}{next}{old}"))
+}
+
+fn not_yet(e: &Evidence<'_>) -> Answer {
+    if e.sample.is_some() {
+        return None;
+    }
+    match e.link {
+        LinkState::Up { .. } => {
+            say(Rule::NotYet, Level::Unknown, "waiting for the first sample", "nothing is known yet")
+        }
+        _ => say(Rule::NotYet, Level::Unknown, "connecting", "nothing is known yet"),
+    }
+}
+
+fn stale(e: &Evidence<'_>) -> Answer {
+    (e.age.as_secs_f64() > stale_after(e)).then_some(())?;
+    let old = format!("last sample {}", ago(e.age.as_secs_f64()));
+    say(Rule::Stale, Level::Warn, "numbers are stale", format!("{old} · the state now is unknown"))
+}
+
+/// A stretched interval makes samples rarer without making them stale.
+fn stale_after(e: &Evidence<'_>) -> f64 {
+    let interval = e.sample.map_or(0.0, |s| s.cost.effective_ms as f64 / 1e3);
+    e.limits.stale_s.max(interval * 2.5)
+}
+
+fn table_locked(e: &Evidence<'_>) -> Answer {
+    (e.sample?.counts.ready.trouble() == Some(&Trouble::Locked)).then_some(())?;
+    say(
+        Rule::TableLocked,
+        Level::Critical,
+        "table locked",
+        "another session holds the ledger against readers · workers wait too",
+    )
+}
+
+fn cannot_tell(e: &Evidence<'_>) -> Answer {
+    let trouble = e.sample?.counts.ready.trouble()?;
+    say(
+        Rule::CannotTell,
+        Level::Unknown,
+        "cannot tell",
+        format!("ready jobs could not be counted: {trouble}"),
+    )
+}
+
+fn nothing_due(e: &Evidence<'_>) -> Answer {
+    if ready(e)?.0 > 0 || expired(e)? > 0 {
+        return None;
+    }
+    // what producers cannot commit is not due yet, but it is not nothing
+    if e.sample?.notify_lock.current().is_some_and(|l| l.waiters > 0) {
+        return None;
+    }
+    let held = live(e).unwrap_or(0);
+    if held > 0 && is_standing_still(e).is_some() {
+        return None;
+    }
+    let flow = match (e.series.mean(Figure::Arrived, RATE_SPAN, e.mono), done_rate(e)) {
+        (Some(i), Some(d)) if i > 0.0 || d > 0.0 => format!("{} in · {} done · ", rate(i), rate(d)),
+        _ => String::new(),
+    };
+    let hand = if held > 0 { format!("{} in hand · ", jobs(held)) } else { String::new() };
+    let next = match e.sample?.next_scheduled.current() {
+        Some(Some(s)) => format!("next in {}", age(*s)),
+        Some(None) => "nothing scheduled".to_owned(),
+        None => "next unknown".to_owned(),
+    };
+    say(Rule::NothingDue, Level::Ok, "nothing due", format!("{flow}{hand}{next}"))
+}
+
+fn no_worker(e: &Evidence<'_>) -> Answer {
+    let (n, text) = ready(e)?;
+    let waiting = n + expired(e).unwrap_or(0);
+    // a worker that does not report shows itself by what it holds or finishes
+    let signs = live(e).unwrap_or(0) > 0 || done_rate(e).is_some_and(|d| d > 0.0);
+    if waiting == 0 || alive(e)? > 0 || e.worker.is_on() || signs {
+        return None;
+    }
+    let hint = if e.can_start_worker { " · w starts one here" } else { "" };
+    let what = if n > 0 { format!("{text} ready") } else { jobs(waiting) + " expired" };
+    say(
+        Rule::NoWorker,
+        Level::Critical,
+        "no worker alive",
+        format!("{what} waiting{}{hint}", oldest_text(e)),
+    )
+}
+
+fn budget(e: &Evidence<'_>) -> Answer {
+    ready(e).filter(|(n, _)| *n > 0)?;
+    let rows = e.sample?.workers.current()?;
+    let (mut alive, mut waiting) = (0, 0);
+    for w in rows.iter().filter(|w| w.is_alive(e.server_now)) {
+        alive += 1;
+        waiting += usize::from(w.budget == BudgetState::Waiting);
+    }
+    // the embedded worker knows before its row does
+    let why = match e.worker {
+        Embedded::Running { budget: Some((BudgetState::Waiting, why)), .. } => {
+            waiting = waiting.max(1);
+            alive = alive.max(1);
+            format!(" · {why}")
+        }
+        _ => String::new(),
+    };
+    (waiting > 0 && waiting == alive).then_some(())?;
+    let who = if alive == 1 { "the worker waits".to_owned() } else { format!("all {alive} workers wait") };
+    say(
+        Rule::Budget,
+        Level::Warn,
+        "paused by budget",
+        format!("{who} for the window to end{}{why}", oldest_text(e)),
+    )
+}
+
+fn contended(e: &Evidence<'_>) -> Answer {
+    let (n, text) = ready(e)?;
+    let success = (*e.sample?.vitals.claim_success.current()?)?;
+    let idle = done_rate(e).is_none_or(|d| d <= 0.0);
+    (n > 0 && success < e.limits.claim_success && idle).then_some(())?;
+    let by = e
+        .sample?
+        .sessions
+        .current()
+        .into_iter()
+        .flatten()
+        .filter(|s| s.marks.contains(&SessionMark::LongTransaction))
+        .max_by(|a, b| a.transaction_age.unwrap_or(0.0).total_cmp(&b.transaction_age.unwrap_or(0.0)))
+        .map_or_else(String::new, |s| {
+            let old = s.transaction_age.map_or_else(String::new, |a| format!(", transaction {}", age(a)));
+            format!(" · perhaps pid {}{old}", s.pid)
+        });
+    say(
+        Rule::Contended,
+        Level::Critical,
+        "ready rows locked elsewhere",
+        format!("{text} ready · claim success {}{by}", percent(success)),
+    )
+}
+
+/// How long nothing has been finished although jobs are held.
+fn is_standing_still(e: &Evidence<'_>) -> Option<Duration> {
+    (live(e)? > 0).then_some(())?;
+    e.series.zero_for(Figure::Done, e.mono).filter(|d| *d >= NOTHING_FINISHED)
+}
+
+fn nothing_finishes(e: &Evidence<'_>) -> Answer {
+    let still = is_standing_still(e)?;
+    let held = live(e)?;
+    say(
+        Rule::NothingFinishes,
+        Level::Warn,
+        "running, but nothing finishes",
+        format!(
+            "{} in hand · none finished for {}{}",
+            jobs(held),
+            age(still.as_secs_f64()),
+            oldest_text(e)
+        ),
+    )
+}
+
+fn wakeups_missing(e: &Evidence<'_>) -> Answer {
+    let share = (*e.sample?.vitals.fallback_share.current()?)?;
+    (share > e.limits.fallback_share).then_some(())?;
+    let here = match e.listen {
+        ListenState::Deaf { why } => format!(" · {why}"),
+        ListenState::Down { loss, .. } => format!(" · listener down here: {loss}"),
+        _ => String::new(),
+    };
+    say(
+        Rule::WakeupsMissing,
+        Level::Warn,
+        "wake-ups do not arrive",
+        format!("{} of the jobs found by fallback{}{here}", percent(share), oldest_text(e)),
+    )
+}
+
+fn notify_lock(e: &Evidence<'_>) -> Answer {
+    let lock = e.sample?.notify_lock.current()?;
+    (lock.waiters > 0).then_some(())?;
+    let who = lock.holder.map_or_else(|| "somebody".to_owned(), |p| format!("pid {p}"));
+    let wait =
+        if lock.waiters == 1 { "1 waits".to_owned() } else { format!("{} wait", count(lock.waiters)) };
+    say(
+        Rule::NotifyLock,
+        Level::Warn,
+        "producers blocked",
+        format!("{who} holds the NOTIFY commit lock · {wait}"),
+    )
+}
+
+fn holder_dead(e: &Evidence<'_>) -> Answer {
+    let n = expired(e).filter(|n| *n > 0)?;
+    let by = e
+        .sample?
+        .holders
+        .current()
+        .into_iter()
+        .flatten()
+        .filter(|h| h.expired > 0)
+        .max_by_key(|h| h.expired)
+        .map_or_else(String::new, |h| match h.heartbeat {
+            Some(at) => {
+                let seen = ago((e.server_now - at).num_milliseconds() as f64 / 1e3);
+                format!(" · {} last seen {seen}", h.name)
+            }
+            None => format!(" · {} reports nothing", h.name),
+        });
+    let flow = done_rate(e).map_or_else(String::new, |d| format!(" · {} done", rate(d)));
+    say(
+        Rule::HolderDead,
+        Level::Warn,
+        format!("{} {} expired", count(n), leases(n)),
+        format!("the next scan takes them{by}{flow}"),
+    )
+}
+
+fn draining(e: &Evidence<'_>) -> Answer {
+    let (n, _) = ready(e)?;
+    let done = done_rate(e).filter(|d| *d > 0.0)?;
+    let arrived = e.series.mean(Figure::Arrived, RATE_SPAN, e.mono);
+    let flow = arrived.map_or_else(|| "in —".to_owned(), |a| format!("{} in", rate(a)));
+    let late = oldest(e).is_some_and(|o| o > e.limits.oldest_ready_s);
+    let level = if late { Level::Warn } else { Level::Ok };
+    let growth = arrived.map(|a| done - a);
+    let (headline, end) = match growth {
+        Some(g) if g > 0.0 => {
+            let exact = e.sample?.counts.ready.quality() == Quality::Exact;
+            let mark = if exact { "" } else { "≥" };
+            ("draining", format!(" · empty in {mark}{}", age(n as f64 / g)))
+        }
+        Some(g) if g < -0.05 * done => ("falling behind", format!(" · grows by {}", rate(-g))),
+        _ => ("draining", String::new()),
+    };
+    let level = if headline == "falling behind" { level.max(Level::Warn) } else { level };
+    say(Rule::Draining, level, headline, format!("{flow} · {} done{}{end}", rate(done), oldest_text(e)))
+}
+
+fn waiting(e: &Evidence<'_>) -> Diagnosis {
+    let text = ready(e).map_or_else(|| "—".to_owned(), |(_, t)| t);
+    let done = match done_rate(e) {
+        Some(_) => "none finished in the last 10 s",
+        None => "rates are not known yet",
+    };
+    Diagnosis {
+        rule: Rule::Waiting,
+        level: Level::Unknown,
+        headline: "waiting".to_owned(),
+        detail: format!("{text} ready{} · {done}", oldest_text(e)),
+    }
+}
+
+#[cfg(test)]
+#[path = "diagnosis_tests.rs"]
+mod tests;

@@ -1,0 +1,302 @@
+//! What asks before something happens. Every dialog names its target and its effect, and keeps the
+//! target as it was when the dialog opened.
+
+use crate::config::keys::Key;
+use crate::model::{ActionEvent, Fault, Holder, Intent, Lease, LedgerFacts};
+
+/// How far a release has come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReleasePhase {
+    /// Asks.
+    Asking,
+    /// Sent; no answer yet.
+    Sent,
+    /// Over, with what the server said; `true` when the lease was released.
+    Over(bool, String),
+}
+
+/// The release of one lease.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Release {
+    /// The ledger's facts: relation, statement, fencing.
+    pub facts: LedgerFacts,
+    /// The lease as it was seen; exactly this one is released, or nothing.
+    pub lease: Lease,
+    /// What was known of its holder.
+    pub holder: Option<Holder>,
+    /// Whether the lease had not expired when the dialog opened: then the id must be typed.
+    pub needs_typing: bool,
+    /// What was typed so far.
+    pub typed: String,
+    /// How far it has come.
+    pub phase: ReleasePhase,
+}
+
+impl Release {
+    /// Whether Enter would send it.
+    pub fn is_confirmable(&self) -> bool {
+        self.phase == ReleasePhase::Asking && (!self.needs_typing || self.typed == self.lease.id)
+    }
+}
+
+/// How far a bulk release has come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BulkPhase {
+    /// The dry run is under way.
+    Counting,
+    /// Asks, with the count of the dry run.
+    Asking {
+        /// How many would be freed.
+        count: u64,
+        /// Whether the count stopped at its cap.
+        capped: bool,
+    },
+    /// Running, batch by batch.
+    Running {
+        /// Freed so far.
+        total: u64,
+        /// Batches so far.
+        batches: u64,
+        /// Asked to stop after the batch in hand.
+        stopping: bool,
+    },
+    /// Over.
+    Over {
+        /// Freed altogether.
+        total: u64,
+        /// Whether it was stopped before the end.
+        stopped: bool,
+    },
+    /// Could not be done.
+    Refused(String),
+}
+
+/// The release of all expired leases.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bulk {
+    /// Profile name of the ledger.
+    pub ledger: String,
+    /// Only this holder's.
+    pub holder: Option<String>,
+    /// What a late completion would do.
+    pub verdict: &'static str,
+    /// How far it has come.
+    pub phase: BulkPhase,
+}
+
+/// A question with one effect.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// What is asked.
+    pub title: String,
+    /// Target and effect, line by line.
+    pub lines: Vec<String>,
+    /// What is sent when confirmed.
+    pub intent: Intent,
+}
+
+/// Everything that can lie over a screen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Dialog {
+    /// The keys.
+    Help {
+        /// First line shown.
+        top: usize,
+    },
+    /// One lease in full, as it was when opened.
+    Lease(Box<(Lease, Option<Holder>)>),
+    /// One event in full, by its number.
+    Event(u64),
+    /// Release one.
+    Release(Box<Release>),
+    /// Release all expired.
+    Bulk(Bulk),
+    /// A question.
+    Ask(Ask),
+    /// The fault menu.
+    Faults {
+        /// Entries.
+        list: Vec<Fault>,
+        /// The selected one.
+        at: usize,
+    },
+    /// Something to read, with a title.
+    Notice {
+        /// Title.
+        title: String,
+        /// Lines.
+        lines: Vec<String>,
+    },
+}
+
+/// What a key did to a dialog.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It stays.
+    Stay,
+    /// It closes.
+    Close,
+    /// It stays and this is sent, unless actions are refused by now.
+    Send(Intent),
+    /// It closes and this is sent, unless actions are refused by now.
+    CloseAndSend(Intent),
+    /// It closes and the release of the lease it showed is asked for.
+    OpenRelease(Lease),
+}
+
+impl Dialog {
+    /// Handles one key.
+    pub fn key(&mut self, key: Key) -> Outcome {
+        match self {
+            Self::Help { top } => match key {
+                Key::Down | Key::Char('j') => {
+                    *top += 1;
+                    Outcome::Stay
+                }
+                Key::Up | Key::Char('k') => {
+                    *top = top.saturating_sub(1);
+                    Outcome::Stay
+                }
+                Key::Esc | Key::Enter | Key::Char('?' | 'q') => Outcome::Close,
+                _ => Outcome::Stay,
+            },
+            Self::Lease(shown) => match key {
+                Key::Char('r') => Outcome::OpenRelease(shown.0.clone()),
+                _ => close_on_any_leave(key),
+            },
+            Self::Event(_) | Self::Notice { .. } => close_on_any_leave(key),
+            Self::Release(release) => release_key(release, key),
+            Self::Bulk(bulk) => bulk_key(bulk, key),
+            Self::Ask(ask) => match key {
+                Key::Enter | Key::Char('y') => Outcome::CloseAndSend(ask.intent.clone()),
+                Key::Esc | Key::Char('n' | 'q') => Outcome::Close,
+                _ => Outcome::Stay,
+            },
+            Self::Faults { list, at } => match key {
+                Key::Up | Key::Char('k') => {
+                    *at = at.saturating_sub(1);
+                    Outcome::Stay
+                }
+                Key::Down | Key::Char('j') => {
+                    *at = (*at + 1).min(list.len().saturating_sub(1));
+                    Outcome::Stay
+                }
+                Key::Enter => {
+                    list.get(*at).map_or(Outcome::Close, |f| Outcome::CloseAndSend(Intent::Fault(*f)))
+                }
+                Key::Char(c @ '1'..='9') => {
+                    let at = usize::from(c as u8 - b'1');
+                    list.get(at).map_or(Outcome::Stay, |f| Outcome::CloseAndSend(Intent::Fault(*f)))
+                }
+                Key::Esc | Key::Char('q' | 'F') => Outcome::Close,
+                _ => Outcome::Stay,
+            },
+        }
+    }
+
+    /// Takes the answer to what the dialog sent.
+    pub fn answer(&mut self, event: &ActionEvent) {
+        match self {
+            Self::Release(r) => answer_release(r, event),
+            Self::Bulk(b) => answer_bulk(b, event),
+            _ => {}
+        }
+    }
+}
+
+fn close_on_any_leave(key: Key) -> Outcome {
+    match key {
+        Key::Esc | Key::Enter | Key::Char('q') => Outcome::Close,
+        _ => Outcome::Stay,
+    }
+}
+
+fn release_key(r: &mut Release, key: Key) -> Outcome {
+    if r.phase != ReleasePhase::Asking {
+        return close_on_any_leave(key);
+    }
+    let send = |r: &mut Release| {
+        r.phase = ReleasePhase::Sent;
+        Outcome::Send(Intent::Release { ledger: r.facts.name.clone(), lease: r.lease.clone() })
+    };
+    match key {
+        Key::Esc => Outcome::Close,
+        Key::Enter if r.is_confirmable() => send(r),
+        Key::Char('y') if !r.needs_typing => send(r),
+        Key::Char('n' | 'q') if !r.needs_typing => Outcome::Close,
+        Key::Backspace => {
+            r.typed.pop();
+            Outcome::Stay
+        }
+        // long enough for any id, bounded for a cat on the keyboard
+        Key::Char(c) if r.needs_typing && r.typed.chars().count() < 128 => {
+            r.typed.push(c);
+            Outcome::Stay
+        }
+        _ => Outcome::Stay,
+    }
+}
+
+fn bulk_key(b: &mut Bulk, key: Key) -> Outcome {
+    match (&mut b.phase, key) {
+        (BulkPhase::Asking { count, .. }, Key::Enter | Key::Char('y')) if *count > 0 => {
+            b.phase = BulkPhase::Running { total: 0, batches: 0, stopping: false };
+            Outcome::Send(Intent::ReleaseExpired { ledger: b.ledger.clone(), holder: b.holder.clone() })
+        }
+        (BulkPhase::Asking { .. }, Key::Char('n')) => Outcome::Close,
+        (BulkPhase::Running { stopping, .. }, Key::Esc) if !*stopping => {
+            *stopping = true;
+            Outcome::Send(Intent::StopBulk)
+        }
+        // a second Esc does not wait for a server that does not answer
+        (BulkPhase::Running { .. }, Key::Esc) => Outcome::Close,
+        (BulkPhase::Running { .. }, _) => Outcome::Stay,
+        (BulkPhase::Counting, Key::Enter) => Outcome::Stay,
+        (_, key) => close_on_any_leave(key),
+    }
+}
+
+fn answer_release(r: &mut Release, event: &ActionEvent) {
+    if r.phase != ReleasePhase::Sent {
+        return;
+    }
+    match event {
+        ActionEvent::Released { ledger, id, .. } if *ledger == r.facts.name && *id == r.lease.id => {
+            r.phase = ReleasePhase::Over(true, "released; a wake-up was sent with it".to_owned());
+        }
+        ActionEvent::MovedOn { ledger, id, found } if *ledger == r.facts.name && *id == r.lease.id => {
+            r.phase = ReleasePhase::Over(false, format!("nothing was changed, it moved on: now {found}"));
+        }
+        ActionEvent::Refused { why, .. } => {
+            r.phase = ReleasePhase::Over(false, format!("nothing was changed: {why}"));
+        }
+        _ => {}
+    }
+}
+
+fn answer_bulk(b: &mut Bulk, event: &ActionEvent) {
+    match event {
+        ActionEvent::ExpiredCount { ledger, holder, count, capped }
+            if *ledger == b.ledger && *holder == b.holder && b.phase == BulkPhase::Counting =>
+        {
+            b.phase = BulkPhase::Asking { count: *count, capped: *capped };
+        }
+        ActionEvent::Batch { ledger, total: freed, .. } if *ledger == b.ledger => {
+            if let BulkPhase::Running { total, batches, .. } = &mut b.phase {
+                *total = *freed;
+                *batches += 1;
+            }
+        }
+        ActionEvent::BulkDone { ledger, total, stopped } if *ledger == b.ledger => {
+            if matches!(b.phase, BulkPhase::Running { .. }) {
+                b.phase = BulkPhase::Over { total: *total, stopped: *stopped };
+            }
+        }
+        ActionEvent::Refused { why, .. } => {
+            if matches!(b.phase, BulkPhase::Running { .. } | BulkPhase::Counting) {
+                b.phase = BulkPhase::Refused(why.clone());
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,506 @@
+//! Every change of the state, and what it asks of the world.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::dialog::{Ask, Bulk, BulkPhase, Dialog, Outcome, Release, ReleasePhase};
+use super::events::Tone;
+use super::health::{Level, Vital};
+use super::selection::Selection;
+use super::{
+    App, Embedded, LIST_CHROME, LeaseKey, LinkState, ListenState, Msg, Screen, WorkerSetup, World,
+};
+use crate::config::Thresholds;
+use crate::config::keys::{self, Action, Key};
+use crate::model::{ActionEvent, Event, Intent, Lease, Link, Listen, Now, Sample, WorkerEvent};
+
+/// Takes in one message; what comes back is to be carried out.
+pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
+    match msg {
+        Msg::Key(key) => on_key(app, key, now),
+        // there is no text field that a paste may fill: typed confirmations are typed
+        Msg::Paste(_) | Msg::Tick => Vec::new(),
+        Msg::Resize(width, height) => {
+            app.size = (width, height);
+            Vec::new()
+        }
+        Msg::Event(event) => {
+            on_event(app, *event, now);
+            Vec::new()
+        }
+    }
+}
+
+fn on_event(app: &mut App, event: Event, now: Now) {
+    let world = &mut app.world;
+    world.log.record(&event, now);
+    match event {
+        Event::Link(link) => on_link(world, link, now),
+        Event::Listen(listen) => on_listen(world, listen, now),
+        Event::Sample(sample) => on_sample(world, &app.setup.thresholds, *sample, now),
+        Event::Wake(wake) => {
+            world.wakeups += wake.count;
+            world.last_wakeup = Some(now.mono);
+        }
+        Event::Worker(event) => on_worker(world, event, now),
+        Event::Action(event) => on_action(app, &event, now),
+        Event::Note(_) => {}
+    }
+    if app.frozen.is_none() {
+        follow(app);
+    }
+}
+
+fn on_link(world: &mut World, link: Link, now: Now) {
+    let down_since = match &world.link {
+        LinkState::Down { since, .. } => *since,
+        _ => now.mono,
+    };
+    match link {
+        Link::Up(server) => {
+            for facts in &server.ledgers {
+                world.ledger_mut(&facts.name);
+            }
+            world.server = Some(*server);
+            world.link = LinkState::Up { since: now.mono };
+        }
+        Link::Down(loss) => {
+            world.link = LinkState::Down { loss, since: down_since, retry_at: None, attempt: 0 };
+        }
+        Link::Retry { attempt, after_ms, loss } => {
+            let retry_at = Some(now.mono + Duration::from_millis(after_ms));
+            world.link = LinkState::Down { loss, since: down_since, retry_at, attempt };
+        }
+    }
+}
+
+fn on_listen(world: &mut World, listen: Listen, now: Now) {
+    let down_since = match &world.listen {
+        ListenState::Down { since, .. } => *since,
+        _ => now.mono,
+    };
+    world.listen = match listen {
+        Listen::Up { pid, channels, .. } => ListenState::Up { pid, channels, since: now.mono },
+        Listen::Down { loss, .. } => ListenState::Down { loss, since: down_since, retry_at: None },
+        Listen::Retry { after_ms, loss, .. } => ListenState::Down {
+            loss,
+            since: down_since,
+            retry_at: Some(now.mono + Duration::from_millis(after_ms)),
+        },
+        Listen::Deaf { why } => ListenState::Deaf { why },
+        Listen::Off => ListenState::Off,
+    };
+}
+
+fn on_worker(world: &mut World, event: WorkerEvent, now: Now) {
+    match event {
+        WorkerEvent::Started { name } => {
+            world.worker = Embedded::Running { name, since: now.mono, budget: None };
+        }
+        WorkerEvent::Stopped { trouble, .. } => world.worker = Embedded::Off { trouble },
+        WorkerEvent::Budget { state, why } => {
+            if let Embedded::Running { budget, .. } = &mut world.worker {
+                *budget = Some((state, why));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn on_sample(world: &mut World, limits: &Thresholds, sample: Sample, now: Now) {
+    let name = sample.ledger.clone();
+    let ledger = world.ledger_mut(&name);
+    let sample = Arc::new(sample);
+    let before = ledger.take(Arc::clone(&sample), now.mono);
+    for (tone, text) in changes(before.as_deref(), &sample, limits) {
+        world.log.push(now, tone, text);
+    }
+}
+
+/// What changed for better or worse between two samples, for the log.
+fn changes(before: Option<&Sample>, after: &Sample, limits: &Thresholds) -> Vec<(Tone, String)> {
+    let mut out = Vec::new();
+    let name = &after.ledger;
+    for vital in Vital::ALL {
+        let was = before.map_or(Level::Ok, |b| vital.level(&b.vitals, limits));
+        let is = vital.level(&after.vitals, limits);
+        // unknown in between is no change: the figure itself says that it is unknown
+        if was == is || was == Level::Unknown || is == Level::Unknown {
+            continue;
+        }
+        let tone = match is {
+            Level::Ok => Tone::Good,
+            Level::Critical => Tone::Bad,
+            _ => Tone::Warn,
+        };
+        let word = match is {
+            Level::Ok => "is ok again",
+            Level::Critical => "is critical",
+            _ => "needs attention",
+        };
+        out.push((tone, format!("{name}: {} {word}", vital.title())));
+    }
+    let expired = |s: &Sample| s.counts.expired.current().copied();
+    if let Some(is) = expired(after) {
+        let was = before.map_or(Some(0), expired).unwrap_or(is);
+        if was == 0 && is > 0 {
+            out.push((Tone::Warn, format!("{name}: expired leases: {is}")));
+        } else if was > 0 && is == 0 {
+            out.push((Tone::Good, format!("{name}: no expired leases any more")));
+        }
+    }
+    out
+}
+
+fn on_action(app: &mut App, event: &ActionEvent, now: Now) {
+    if let Some(dialog) = &mut app.dialog {
+        dialog.answer(event);
+    }
+    let is_shown = matches!(app.dialog, Some(Dialog::Release(_) | Dialog::Bulk(_)));
+    if let ActionEvent::Refused { what, why } = event {
+        // an embedded worker that could not start is off again
+        if app.world.worker == Embedded::Starting {
+            app.world.worker = Embedded::Off { trouble: Some(why.clone()) };
+        }
+        if !is_shown {
+            app.notice = Some((format!("{what} refused: {why}"), now.mono));
+        }
+    } else if let ActionEvent::WakeSent { channel } = event {
+        app.notice = Some((format!("wake-up sent on {channel}"), now.mono));
+    } else if let ActionEvent::FaultDone { text } = event {
+        app.notice = Some((text.clone(), now.mono));
+    }
+}
+
+/// Lets the selections find their things in what is shown now.
+fn follow(app: &mut App) {
+    let mut lease = std::mem::take(&mut app.lease);
+    {
+        let list = app.leases();
+        lease.follow(list.len(), |i| LeaseKey::of(list[i]), |k| list.iter().position(|l| k.is(l)));
+    }
+    app.lease = lease;
+    let mut holder = std::mem::take(&mut app.holder);
+    {
+        let list = app.holders();
+        holder.follow(list.len(), |i| list[i].name.clone(), |k| list.iter().position(|h| h.name == *k));
+    }
+    app.holder = holder;
+    let mut event = std::mem::take(&mut app.event);
+    {
+        let log = &app.world().log;
+        let at = |row: usize| log.get(row).map_or(0, |l| l.seq);
+        event.follow(log.len(), at, |seq| log.row_of(*seq));
+    }
+    app.event = event;
+}
+
+fn on_key(app: &mut App, key: Key, now: Now) -> Vec<Intent> {
+    // leaving works everywhere, whatever is open
+    if key == Key::Ctrl('c') {
+        return quit(app);
+    }
+    if let Some(dialog) = &mut app.dialog {
+        let outcome = dialog.key(key);
+        return on_outcome(app, outcome, now);
+    }
+    let action = keys::lookup(key, |scope| app.offers(scope));
+    app.notice = None;
+    match action {
+        Some(action) => on_action_key(app, action, now),
+        None => Vec::new(),
+    }
+}
+
+fn quit(app: &mut App) -> Vec<Intent> {
+    app.quit = true;
+    vec![Intent::Quit]
+}
+
+fn on_outcome(app: &mut App, outcome: Outcome, now: Now) -> Vec<Intent> {
+    let (close, intent) = match outcome {
+        Outcome::Stay => (false, None),
+        Outcome::Close => (true, None),
+        Outcome::Send(intent) => (false, Some(intent)),
+        Outcome::CloseAndSend(intent) => (true, Some(intent)),
+        Outcome::OpenRelease(lease) => {
+            app.dialog = None;
+            open_release(app, lease, now);
+            return Vec::new();
+        }
+    };
+    if close {
+        app.dialog = None;
+    }
+    let Some(intent) = intent else { return Vec::new() };
+    let harmless = matches!(intent, Intent::StopBulk | Intent::Fault(_));
+    if let Some(why) = app.refusal().filter(|_| !harmless) {
+        // the session went away while the dialog was open
+        let refused = ActionEvent::Refused { what: "this".to_owned(), why };
+        app.world.log.record(&Event::Action(refused.clone()), now);
+        on_action(app, &refused, now);
+        return Vec::new();
+    }
+    if intent == (Intent::Worker { on: true }) {
+        app.world.worker = Embedded::Starting;
+    }
+    vec![intent]
+}
+
+fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
+    match action {
+        Action::Quit => return quit(app),
+        Action::Overview => app.screen = Screen::Overview,
+        Action::Leases => app.screen = Screen::Leases,
+        Action::Events => app.screen = Screen::Events,
+        Action::NextScreen => turn(app, 1),
+        Action::PreviousScreen => turn(app, Screen::ALL.len() - 1),
+        Action::Up => step(app, -1),
+        Action::Down => step(app, 1),
+        Action::PageUp => step(app, -page(app)),
+        Action::PageDown => step(app, page(app)),
+        Action::Top => step(app, isize::MIN),
+        Action::Bottom => step(app, isize::MAX),
+        Action::Open => open(app),
+        Action::Back => back(app),
+        Action::Freeze => freeze(app, now),
+        Action::NextLedger => next_ledger(app, now),
+        Action::Theme => app.theme = app.theme.wrapping_add(1),
+        Action::Help => app.dialog = Some(Dialog::Help { top: 0 }),
+        Action::Faults => app.dialog = Some(Dialog::Faults { list: app.setup.faults.clone(), at: 0 }),
+        Action::Release => release_selected(app, now),
+        Action::Worker => return toggle_worker(app, now),
+        Action::ReleaseExpired => return count_expired(app, now),
+        Action::Wake => ask_wake(app, now),
+    }
+    Vec::new()
+}
+
+fn turn(app: &mut App, by: usize) {
+    let at = Screen::ALL.iter().position(|s| *s == app.screen).unwrap_or(0);
+    app.screen = Screen::ALL[(at + by) % Screen::ALL.len()];
+}
+
+fn page(app: &App) -> isize {
+    isize::try_from(app.size.1.saturating_sub(LIST_CHROME).max(1)).unwrap_or(1)
+}
+
+fn step(app: &mut App, by: isize) {
+    let height = usize::from(app.size.1.saturating_sub(LIST_CHROME).max(1));
+    match app.screen {
+        Screen::Overview => {
+            let mut sel = std::mem::take(&mut app.holder);
+            let list = app.holders();
+            sel.step(by, list.len(), height, |i| list[i].name.clone());
+            app.holder = sel;
+        }
+        Screen::Leases => {
+            let mut sel = std::mem::take(&mut app.lease);
+            let list = app.leases();
+            sel.step(by, list.len(), height, |i| LeaseKey::of(list[i]));
+            app.lease = sel;
+        }
+        Screen::Events => {
+            let mut sel = std::mem::take(&mut app.event);
+            let log = &app.world().log;
+            let before = sel.row();
+            sel.step(by, log.len(), height, |i| log.get(i).map_or(0, |l| l.seq));
+            // back at the newest line the log is followed again
+            if sel.row() == 0 && before > 0 {
+                sel = Selection::default();
+            }
+            app.event = sel;
+            follow(app);
+        }
+    }
+}
+
+fn open(app: &mut App) {
+    match app.screen {
+        Screen::Overview => {
+            if let Some(name) = app.holder.key().cloned() {
+                show_holder(app, name);
+            }
+        }
+        Screen::Leases => {
+            if let Some(lease) = selected_lease(app) {
+                let holder = app.holder_named(&lease.holder).cloned();
+                app.dialog = Some(Dialog::Lease(Box::new((lease, holder))));
+            }
+        }
+        Screen::Events => app.dialog = app.event.key().map(|seq| Dialog::Event(*seq)),
+    }
+}
+
+/// To the screen Leases, narrowed to one holder.
+fn show_holder(app: &mut App, name: String) {
+    app.only_holder = Some(name);
+    app.screen = Screen::Leases;
+    app.lease = Selection::default();
+    follow(app);
+}
+
+fn back(app: &mut App) {
+    if app.screen == Screen::Leases && app.only_holder.take().is_some() {
+        follow(app);
+    } else if app.screen != Screen::Overview {
+        app.screen = Screen::Overview;
+    }
+}
+
+fn freeze(app: &mut App, now: Now) {
+    if app.frozen.take().is_none() {
+        app.frozen = Some(Box::new((app.world.clone(), now)));
+    }
+    follow(app);
+}
+
+fn next_ledger(app: &mut App, now: Now) {
+    let n = app.world().ledgers.len();
+    if n < 2 {
+        app.notice = Some(("there is no other ledger in this database".to_owned(), now.mono));
+        return;
+    }
+    app.current = (app.current + 1) % n;
+    app.only_holder = None;
+    app.lease = Selection::default();
+    app.holder = Selection::default();
+    follow(app);
+}
+
+fn selected_lease(app: &App) -> Option<Lease> {
+    let key = app.lease.key()?;
+    app.leases().into_iter().find(|l| key.is(l)).cloned()
+}
+
+fn notice(app: &mut App, text: impl Into<String>, now: Now) {
+    app.notice = Some((text.into(), now.mono));
+}
+
+fn release_selected(app: &mut App, now: Now) {
+    if app.screen == Screen::Overview {
+        // holders are listed here, leases are released
+        match app.holder.key().cloned() {
+            Some(name) => {
+                show_holder(app, name);
+                notice(app, "choose a lease of this holder, then r again", now);
+            }
+            None => notice(app, "no holder is selected", now),
+        }
+        return;
+    }
+    match selected_lease(app) {
+        Some(lease) => open_release(app, lease, now),
+        None if app.lease.is_gone() => notice(app, "the selected lease is gone; choose another", now),
+        None => notice(app, "there is no lease to release", now),
+    }
+}
+
+fn open_release(app: &mut App, lease: Lease, now: Now) {
+    if let Some(why) = app.refusal() {
+        return notice(app, format!("release refused: {why}"), now);
+    }
+    let Some(facts) = app.facts().cloned() else {
+        return notice(app, "release refused: the server has not told about this ledger yet", now);
+    };
+    // whether it has expired is a question to the server's clock as it is, not to a frozen picture
+    let server_now = live_server_now(app, now);
+    app.dialog = Some(Dialog::Release(Box::new(Release {
+        needs_typing: !lease.is_expired(server_now),
+        holder: app.holder_named(&lease.holder).cloned(),
+        facts,
+        lease,
+        typed: String::new(),
+        phase: ReleasePhase::Asking,
+    })));
+}
+
+fn live_server_now(app: &App, now: Now) -> chrono::DateTime<chrono::Utc> {
+    let live = app.ledger().and_then(|l| app.world.ledgers.iter().find(|w| w.name == l.name));
+    match live.and_then(|l| l.sample.as_ref()) {
+        Some((s, arrived)) => s.taken_at + now.mono.saturating_sub(*arrived),
+        None => app.server_now(now),
+    }
+}
+
+fn count_expired(app: &mut App, now: Now) -> Vec<Intent> {
+    if let Some(why) = app.refusal() {
+        notice(app, format!("release refused: {why}"), now);
+        return Vec::new();
+    }
+    let Some(facts) = app.facts().cloned() else {
+        notice(app, "release refused: the server has not told about this ledger yet", now);
+        return Vec::new();
+    };
+    let holder = if app.screen == Screen::Leases { app.only_holder.clone() } else { None };
+    app.dialog = Some(Dialog::Bulk(Bulk {
+        ledger: facts.name.clone(),
+        holder: holder.clone(),
+        verdict: facts.fencing.verdict(),
+        phase: BulkPhase::Counting,
+    }));
+    vec![Intent::CountExpired { ledger: facts.name, holder }]
+}
+
+fn ask_wake(app: &mut App, now: Now) {
+    if let Some(why) = app.refusal() {
+        return notice(app, format!("wake-up refused: {why}"), now);
+    }
+    let Some(facts) = app.facts() else {
+        return notice(app, "wake-up refused: the server has not told about this ledger yet", now);
+    };
+    let Some(channel) = facts.channel.clone() else {
+        return notice(app, "this ledger has no wake-up channel", now);
+    };
+    app.dialog = Some(Dialog::Ask(Ask {
+        title: "Send a wake-up".to_owned(),
+        lines: vec![
+            format!("One notification on the channel {channel}."),
+            "Workers that listen there scan the ledger; no job is changed.".to_owned(),
+        ],
+        intent: Intent::Wake { ledger: facts.name.clone() },
+    }));
+}
+
+fn toggle_worker(app: &mut App, now: Now) -> Vec<Intent> {
+    if matches!(app.world.worker, Embedded::Starting | Embedded::Running { .. }) {
+        app.world.worker = Embedded::Stopping;
+        return vec![Intent::Worker { on: false }];
+    }
+    if app.world.worker == Embedded::Stopping {
+        notice(app, "the worker is stopping; it gives back what it holds", now);
+        return Vec::new();
+    }
+    match app.setup.worker.clone() {
+        WorkerSetup::Unavailable { how } => {
+            app.dialog = Some(Dialog::Notice {
+                title: "No worker here".to_owned(),
+                lines: vec![
+                    "A worker needs a handler, so that real work is never marked as done by looking at it."
+                        .to_owned(),
+                    how,
+                ],
+            });
+        }
+        WorkerSetup::Available { handler } => {
+            if let Some(why) = app.refusal() {
+                notice(app, format!("worker refused: {why}"), now);
+                return Vec::new();
+            }
+            let on: Vec<&str> = app.world.ledgers.iter().map(|l| l.name.as_str()).collect();
+            app.dialog = Some(Dialog::Ask(Ask {
+                title: "Start a worker in this program".to_owned(),
+                lines: vec![
+                    format!("It claims and runs jobs of: {}.", on.join(", ")),
+                    format!("Handler: {handler}. w again stops it."),
+                ],
+                intent: Intent::Worker { on: true },
+            }));
+        }
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+#[path = "update_tests.rs"]
+mod tests;

@@ -1,0 +1,271 @@
+//! The loop behind the screen: keys and events in, frames and intents out.
+//!
+//! It runs on a current-thread runtime of its own, on the main thread. The network lives on another
+//! thread and is reached by the feed and by a bounded channel of intents only, so a database that
+//! hangs never delays a key, and a terminal that blocks never keeps a socket from being read.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::{Local, Utc};
+use crossterm::event::EventStream;
+use futures_util::StreamExt;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use crate::app::{self, App, Msg};
+use crate::model::{ActionEvent, Event, Intent, Now, Stamped};
+use crate::monitor::Feed;
+use crate::term::{self, Guard, Pace, TerminalError};
+use crate::ui::{self, Theme, ThemeError};
+
+/// The screen is entered when the first connection succeeded or failed, but not later than this.
+const FIRST_WORD: Duration = Duration::from_secs(10);
+
+/// Takes every event as it is shown, for a recording.
+pub type Recorder = Box<dyn FnMut(&Stamped) + Send>;
+
+/// How the screen looks and what it is measured by.
+pub struct ScreenOptions {
+    /// Name of a built-in theme.
+    pub theme: String,
+    /// Draw with ASCII only.
+    pub ascii: bool,
+    /// Draw without colours.
+    pub no_color: bool,
+    /// When the program began: zero of the monotonic clock.
+    pub start: Instant,
+    /// Gets every event, if set.
+    pub recorder: Option<Recorder>,
+}
+
+impl ScreenOptions {
+    /// The options that the environment asks for: `NO_COLOR` when it is not empty, ASCII unless the
+    /// locale is UTF-8.
+    pub fn from_env(start: Instant) -> Self {
+        Self {
+            theme: "dark".to_owned(),
+            ascii: !term::is_utf8(|name| std::env::var(name).ok()),
+            no_color: std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()),
+            start,
+            recorder: None,
+        }
+    }
+}
+
+/// Why the screen was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It was asked to, by key.
+    Quit,
+    /// By a signal, named.
+    Signal(&'static str),
+    /// The terminal has gone away.
+    TerminalGone,
+}
+
+/// Why there was no screen, or why it ended against its will.
+#[derive(Debug, thiserror::Error)]
+pub enum ScreenError {
+    /// No terminal to draw on.
+    #[error("no screen here: {0}; `pgwake status` prints one sample for pipes and cron")]
+    NoTerminal(TerminalError),
+    /// The theme.
+    #[error(transparent)]
+    Theme(#[from] ThemeError),
+    /// The system.
+    #[error("the terminal: {0}")]
+    Io(#[from] io::Error),
+    /// A panic on some thread; its report was printed.
+    #[error("an internal error ended the screen; its report stands above")]
+    Panicked,
+}
+
+/// Shows the screen until somebody leaves it. Events come from `feed`; intents go to `intents`, without
+/// ever waiting there.
+pub async fn run(
+    mut setup: app::Setup,
+    feed: Arc<Feed>,
+    intents: mpsc::Sender<Intent>,
+    options: ScreenOptions,
+) -> Result<Exit, ScreenError> {
+    Guard::check().map_err(ScreenError::NoTerminal)?;
+    setup.utc_offset_s = Local::now().offset().local_minus_utc();
+    let themes = themes(&options)?;
+    let mut signals = Signals::new()?;
+    let mut session = Session {
+        app: App::new(setup),
+        intents,
+        start: options.start,
+        recorder: options.recorder,
+        pace: Pace::default(),
+        dropped: 0,
+    };
+    if let Some(exit) = session.first_word(&feed, &mut signals).await {
+        return Ok(exit);
+    }
+    let mut guard = Guard::enter().map_err(ScreenError::NoTerminal)?;
+    if let Ok((width, height)) = guard.size() {
+        session.take(Msg::Resize(width, height));
+    }
+    let mut keys = EventStream::new();
+    loop {
+        let wait = session.pace.wait(session.start.elapsed());
+        if wait.is_zero() {
+            let now = session.now();
+            let theme = &themes[session.app.theme_turns() % themes.len()];
+            let app = &session.app;
+            match guard.draw(|frame| ui::draw(frame, app, now, theme)) {
+                Ok(()) => {}
+                Err(_) if !term::is_alive() => return Ok(Exit::TerminalGone),
+                Err(e) => return Err(e.into()),
+            }
+            session.pace.drawn(session.start.elapsed());
+            continue;
+        }
+        // in order of importance: a storm of events never starves a key or a signal
+        tokio::select! {
+            biased;
+            () = term::panicked() => return Err(ScreenError::Panicked),
+            name = signals.next() => return Ok(Exit::Signal(name)),
+            key = keys.next() => match key {
+                Some(Ok(event)) => {
+                    if let Some(msg) = term::message(event) {
+                        session.take(msg);
+                    }
+                }
+                Some(Err(e)) if e.kind() == io::ErrorKind::Interrupted => {}
+                Some(Err(_)) | None => return Ok(Exit::TerminalGone),
+            },
+            event = feed.next() => {
+                session.event(event);
+                // what waits behind it is taken in too, before anything is drawn
+                for _ in 0..256 {
+                    let Some(event) = feed.try_next() else { break };
+                    session.event(event);
+                }
+                session.count_dropped(&feed);
+            }
+            () = tokio::time::sleep(wait) => {
+                if !term::is_alive() {
+                    return Ok(Exit::TerminalGone);
+                }
+                session.take(Msg::Tick);
+            }
+        }
+        if session.app.is_quitting() {
+            return Ok(Exit::Quit);
+        }
+    }
+}
+
+/// The themes that the theme key goes through, the chosen one first.
+fn themes(options: &ScreenOptions) -> Result<Vec<Theme>, ThemeError> {
+    let dress = |theme: Theme| {
+        let theme = theme.with_ascii(options.ascii);
+        if options.no_color { theme.without_colour() } else { theme }
+    };
+    let mut all = vec![dress(Theme::load(&options.theme)?)];
+    for name in Theme::names().filter(|n| *n != options.theme) {
+        all.push(dress(Theme::load(name)?));
+    }
+    Ok(all)
+}
+
+/// What the loop carries from turn to turn.
+struct Session {
+    app: App,
+    intents: mpsc::Sender<Intent>,
+    start: Instant,
+    recorder: Option<Recorder>,
+    pace: Pace,
+    dropped: u64,
+}
+
+impl Session {
+    fn now(&self) -> Now {
+        Now { mono: self.start.elapsed(), wall: Utc::now() }
+    }
+
+    /// Takes events in until the first word about the connection; the screen stays as it is.
+    async fn first_word(&mut self, feed: &Feed, signals: &mut Signals) -> Option<Exit> {
+        let deadline = tokio::time::sleep(FIRST_WORD);
+        tokio::pin!(deadline);
+        loop {
+            tokio::select! {
+                biased;
+                name = signals.next() => return Some(Exit::Signal(name)),
+                event = feed.next() => {
+                    let is_link = matches!(event, Event::Link(_));
+                    self.event(event);
+                    if is_link {
+                        return None;
+                    }
+                }
+                () = &mut deadline => return None,
+            }
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        let now = self.now();
+        if let Some(record) = &mut self.recorder {
+            let mono_ms = u64::try_from(now.mono.as_millis()).unwrap_or(u64::MAX);
+            record(&Stamped { mono_ms, wall: now.wall, event: event.clone() });
+        }
+        self.take(Msg::Event(Box::new(event)));
+    }
+
+    fn take(&mut self, msg: Msg) {
+        let now = self.now();
+        self.pace.changed();
+        for intent in app::update(&mut self.app, msg, now) {
+            let why = match self.intents.try_send(intent) {
+                Ok(()) => continue,
+                Err(TrySendError::Full(Intent::Quit)) | Err(TrySendError::Closed(Intent::Quit)) => continue,
+                Err(TrySendError::Full(_)) => "too many requests are under way",
+                Err(TrySendError::Closed(_)) => "the part that talks to the server has ended",
+            };
+            let refused = ActionEvent::Refused { what: "this".to_owned(), why: why.to_owned() };
+            app::update(&mut self.app, Msg::Event(Box::new(Event::Action(refused))), now);
+        }
+    }
+
+    /// What the feed had to drop is told, not hidden.
+    fn count_dropped(&mut self, feed: &Feed) {
+        let dropped = feed.dropped();
+        if dropped > self.dropped {
+            let text = format!("the screen was too slow: {} events were dropped", dropped - self.dropped);
+            self.dropped = dropped;
+            self.event(Event::Note(crate::model::Note { warn: true, text }));
+        }
+    }
+}
+
+/// The signals that end the program in order.
+struct Signals {
+    term: Signal,
+    hup: Signal,
+    int: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            hup: signal(SignalKind::hangup())?,
+            int: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// The name of the next one.
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.term.recv() => "SIGTERM",
+            _ = self.hup.recv() => "SIGHUP",
+            _ = self.int.recv() => "SIGINT",
+        }
+    }
+}

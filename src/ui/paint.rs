@@ -1,0 +1,222 @@
+//! The few strokes that everything is drawn with. All of them clip; none of them panics.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::{Role, Ui};
+use crate::text::{fit, width};
+
+/// A piece of a line.
+pub(super) type Piece = (String, Style);
+
+/// Writes `text` at (x, y), at most `cells` wide; gives back the column after it.
+pub(super) fn text(buf: &mut Buffer, x: u16, y: u16, cells: u16, text: &str, style: Style) -> u16 {
+    let area = buf.area;
+    if y < area.y || y >= area.bottom() || x < area.x || x >= area.right() {
+        return x;
+    }
+    let cells = cells.min(area.right() - x);
+    if width(text) > usize::from(cells) {
+        let cut = fit(text, usize::from(cells));
+        return buf.set_stringn(x, y, cut, usize::from(cells), style).0;
+    }
+    buf.set_stringn(x, y, text, usize::from(cells), style).0
+}
+
+/// Writes pieces one after the other within `cells`.
+pub(super) fn line(buf: &mut Buffer, x: u16, y: u16, cells: u16, pieces: &[Piece]) -> u16 {
+    let end = x.saturating_add(cells);
+    let mut at = x;
+    for (piece, style) in pieces {
+        if at >= end {
+            break;
+        }
+        at = text(buf, at, y, end - at, piece, *style);
+    }
+    at
+}
+
+/// Lays `style` over a row: a selection.
+pub(super) fn highlight(buf: &mut Buffer, area: Rect, style: Style) {
+    buf.set_style(area.intersection(buf.area), style);
+}
+
+/// Cells of all pieces together.
+pub(super) fn width_of(pieces: &[Piece]) -> usize {
+    pieces.iter().map(|(t, _)| width(t)).sum()
+}
+
+/// A frame with a title; gives back what is inside it.
+pub(super) fn panel(ui: Ui<'_>, buf: &mut Buffer, area: Rect, title: &[Piece], border: Role) -> Rect {
+    let area = area.intersection(buf.area);
+    if area.width < 2 || area.height < 2 {
+        return Rect::new(area.x, area.y, 0, 0);
+    }
+    let style = ui.style(border);
+    let bar = "─".repeat(usize::from(area.width - 2));
+    let (left, right, bottom) = (area.x, area.right() - 1, area.bottom() - 1);
+    text(buf, left, area.y, area.width, &format!("╭{bar}╮"), style);
+    text(buf, left, bottom, area.width, &format!("╰{bar}╯"), style);
+    for y in area.y + 1..bottom {
+        text(buf, left, y, 1, "│", style);
+        text(buf, right, y, 1, "│", style);
+    }
+    if !title.is_empty() && area.width > 6 {
+        let mut pieces = vec![(" ".to_owned(), style)];
+        pieces.extend_from_slice(title);
+        let room = usize::from(area.width - 4);
+        if width_of(&pieces) > room {
+            let mut left = room;
+            for (t, _) in &mut pieces {
+                if width(t) > left {
+                    *t = fit(t, left);
+                }
+                left -= width(t).min(left);
+            }
+        }
+        pieces.push((" ".to_owned(), style));
+        line(buf, left + 1, area.y, area.width - 2, &pieces);
+    }
+    Rect::new(area.x + 1, area.y + 1, area.width - 2, area.height - 2)
+}
+
+/// Empties an area, for what lies over the screen.
+pub(super) fn clear(buf: &mut Buffer, area: Rect) {
+    let area = area.intersection(buf.area);
+    for y in area.y..area.bottom() {
+        for x in area.x..area.right() {
+            if let Some(cell) = buf.cell_mut((x, y)) {
+                cell.reset();
+            }
+        }
+        // a wide character that reaches in from the left would swallow the first column
+        if area.x > buf.area.x
+            && let Some(cell) = buf.cell_mut((area.x - 1, y))
+            && width(cell.symbol()) > 1
+        {
+            cell.set_symbol(" ");
+        }
+    }
+}
+
+/// `text` broken at spaces into lines of at most `cells`; a word that is too long is broken itself.
+pub(super) fn wrap(text: &str, cells: usize) -> Vec<String> {
+    let cells = cells.max(1);
+    let mut out = Vec::new();
+    for raw in text.lines() {
+        let mut row = String::new();
+        let indent: String = raw.chars().take_while(|c| *c == ' ').collect();
+        let indent = if width(&indent) < cells / 2 { indent } else { String::new() };
+        for word in raw.split(' ').filter(|w| !w.is_empty()) {
+            let gap = usize::from(!row.is_empty());
+            if width(&row) + gap + width(word) <= cells && !row.is_empty() {
+                row.push(' ');
+                row.push_str(word);
+                continue;
+            }
+            if !row.is_empty() {
+                out.push(std::mem::take(&mut row));
+            }
+            row.push_str(&indent);
+            for g in word.graphemes(true) {
+                if width(&row) + width(g) > cells && !row.is_empty() {
+                    out.push(std::mem::take(&mut row));
+                }
+                row.push_str(g);
+            }
+        }
+        out.push(row);
+    }
+    out
+}
+
+/// Pieces as a ratatui line, for what is measured as a whole.
+#[allow(dead_code)]
+pub(super) fn as_line(pieces: &[Piece]) -> Line<'static> {
+    Line::from(pieces.iter().map(|(t, s)| Span::styled(t.clone(), *s)).collect::<Vec<_>>())
+}
+
+/// Replaces everything beyond ASCII, chrome by its likeness and text by `?`.
+pub(super) fn to_ascii(buf: &mut Buffer) {
+    let area = buf.area;
+    for y in area.y..area.bottom() {
+        let mut wide = 0;
+        for x in area.x..area.right() {
+            let Some(cell) = buf.cell_mut((x, y)) else { continue };
+            if wide > 0 {
+                wide -= 1;
+                cell.set_symbol(" ");
+                continue;
+            }
+            if cell.symbol().is_ascii() {
+                continue;
+            }
+            wide = width(cell.symbol()).saturating_sub(1);
+            let symbol = ascii_for(cell.symbol());
+            cell.set_symbol(symbol);
+        }
+    }
+}
+
+fn ascii_for(symbol: &str) -> &'static str {
+    match symbol {
+        "─" | "—" | "┄" => "-",
+        "│" | "┤" | "├" => "|",
+        "╭" | "╮" | "╰" | "╯" | "└" => "+",
+        "✔" => "+",
+        "▲" => "!",
+        "✖" => "x",
+        "●" => "*",
+        "○" => "o",
+        "↻" => "@",
+        "▶" | "≥" | "→" => ">",
+        "≤" => "<",
+        "◆" => "#",
+        "·" | "…" | "░" => ".",
+        "↑" => "^",
+        "↓" => "v",
+        "▁" => "_",
+        "▂" => ".",
+        "▃" => ":",
+        "▄" => "-",
+        "▅" => "=",
+        "▆" => "+",
+        "▇" => "*",
+        "█" => "#",
+        "▏" => "|",
+        s if s.chars().all(|c| ('\u{2800}'..='\u{28ff}').contains(&c)) => {
+            if s == "\u{2800}" {
+                " "
+            } else {
+                "*"
+            }
+        }
+        _ => "?",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_wraps_at_spaces_and_breaks_only_what_is_too_long() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("担当者です", 4), ["担当", "者で", "す"]);
+        assert_eq!(wrap("", 4), Vec::<String>::new());
+        assert_eq!(wrap("a\n  b c", 9), ["a", "  b c"]);
+    }
+
+    #[test]
+    fn in_ascii_nothing_else_is_left_and_columns_stay() {
+        let mut buf = Buffer::empty(Rect::new(0, 0, 12, 1));
+        text(&mut buf, 0, 0, 12, "│✔ 担x ≥10k…", Style::new());
+        to_ascii(&mut buf);
+        let row: String = buf.content().iter().map(|c| c.symbol()).collect();
+        assert_eq!(row, "|+ ? x >10k.");
+    }
+}

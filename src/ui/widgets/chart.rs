@@ -1,0 +1,112 @@
+//! Lines over time, in braille: two columns and four rows of dots per cell. A gap stays empty.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// How a line is drawn: the stroke tells the lines apart where there is no colour.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::ui) enum Stroke {
+    /// Without a break.
+    Solid,
+    /// Every other dot.
+    Dotted,
+}
+
+/// One line of the chart: two values per cell.
+pub(in crate::ui) struct Curve<'a> {
+    pub values: &'a [Option<f64>],
+    pub style: Style,
+    pub stroke: Stroke,
+}
+
+/// The dot of column `x` (0–1) and row `y` (0–3, from the top) in a braille character.
+const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+
+/// Draws `curves` into `area`, `top` being the value at its upper edge. Later curves win a cell's colour.
+pub(in crate::ui) fn draw(buf: &mut Buffer, area: Rect, top: f64, curves: &[Curve<'_>]) {
+    let area = area.intersection(buf.area);
+    let (w, h) = (usize::from(area.width), usize::from(area.height));
+    if w == 0 || h == 0 || top <= 0.0 {
+        return;
+    }
+    let mut dots = vec![0u32; w * h];
+    let mut styles = vec![Style::new(); w * h];
+    let rows = h * 4;
+    let level = |v: f64| {
+        let share = (v / top).clamp(0.0, 1.0);
+        rows - 1 - ((share * (rows - 1) as f64).round() as usize).min(rows - 1)
+    };
+    for curve in curves {
+        let mut last: Option<usize> = None;
+        for (x, value) in curve.values.iter().take(w * 2).enumerate() {
+            let Some(value) = value else {
+                last = None;
+                continue;
+            };
+            let y = level(*value);
+            // a solid line joins its points; a dotted one leaves every other column out
+            let (from, to) = match (curve.stroke, last) {
+                (Stroke::Solid, Some(l)) if l < y => (l + 1, y),
+                (Stroke::Solid, Some(l)) if l > y => (y, l - 1),
+                _ => (y, y),
+            };
+            last = Some(y);
+            if curve.stroke == Stroke::Dotted && x % 2 == 1 {
+                continue;
+            }
+            for y in from..=to {
+                let cell = (y / 4) * w + x / 2;
+                dots[cell] |= DOTS[x % 2][y % 4];
+                styles[cell] = curve.style;
+            }
+        }
+    }
+    for (i, bits) in dots.iter().enumerate().filter(|(_, b)| **b != 0) {
+        let (x, y) = (area.x + (i % w) as u16, area.y + (i / w) as u16);
+        if let (Some(cell), Some(c)) = (buf.cell_mut((x, y)), char::from_u32(0x2800 + bits)) {
+            cell.set_char(c).set_style(styles[i]);
+        }
+    }
+}
+
+/// The next round number at or above `v`: 1, 2, 3, 5 or 6 times a power of ten, at least 1.
+pub(in crate::ui) fn round_up(v: f64) -> f64 {
+    if !v.is_finite() || v <= 1.0 {
+        return 1.0;
+    }
+    let power = 10f64.powf(v.log10().floor());
+    [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0].into_iter().map(|m| m * power).find(|n| *n >= v).unwrap_or(v)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(values: &[Option<f64>], stroke: Stroke) -> String {
+        let area = Rect::new(0, 0, values.len().div_ceil(2) as u16, 1);
+        let mut buf = Buffer::empty(area);
+        draw(&mut buf, area, 3.0, &[Curve { values, style: Style::new(), stroke }]);
+        buf.content().iter().map(|c| c.symbol()).collect()
+    }
+
+    #[test]
+    fn a_gap_is_left_empty() {
+        let v = [Some(0.0), Some(0.0), None, None, Some(3.0), Some(3.0)];
+        assert_eq!(row(&v, Stroke::Solid), "⣀ ⠉");
+    }
+
+    #[test]
+    fn the_strokes_differ_without_colour() {
+        let v = [Some(0.0); 4];
+        assert_eq!(row(&v, Stroke::Solid), "⣀⣀");
+        assert_eq!(row(&v, Stroke::Dotted), "⡀⡀");
+    }
+
+    #[test]
+    fn the_axis_ends_at_a_round_number() {
+        for (v, want) in [(0.0, 1.0), (1.0, 1.0), (37.0, 40.0), (412.0, 600.0), (1001.0, 2000.0)] {
+            assert_eq!(round_up(v), want);
+        }
+    }
+}

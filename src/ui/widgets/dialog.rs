@@ -1,0 +1,274 @@
+//! What lies over a screen.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::lease::{expiry, heartbeat, seconds};
+use super::release;
+use crate::app::dialog::{Bulk, BulkPhase, Dialog};
+use crate::app::events::leases;
+use crate::config::keys::KEYS;
+use crate::model::{Fault, Holder, Lease};
+use crate::text::{age, count, fit};
+use crate::ui::paint::{self, Piece};
+use crate::ui::screens::leases::attempts;
+use crate::ui::{Role, Ui};
+
+/// Rows of a dialog.
+pub(super) type Rows = Vec<Vec<Piece>>;
+
+pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, dialog: &Dialog) {
+    // text is wrapped to what the widest dialog can hold
+    let cells = usize::from(area.width.saturating_sub(6)).min(84);
+    let (title, rows, role) = match dialog {
+        Dialog::Help { top } => return help(ui, buf, area, *top),
+        Dialog::Lease(shown) => {
+            let (lease, holder) = shown.as_ref();
+            ("Lease".to_owned(), lease_rows(ui, lease, holder.as_ref(), cells), Role::Focus)
+        }
+        Dialog::Event(seq) => ("Event".to_owned(), event_rows(ui, *seq, cells), Role::Focus),
+        Dialog::Release(r) => {
+            let room = usize::from(area.height.saturating_sub(4));
+            (format!("Release job {}", r.lease.id), release::rows(ui, r, cells, room), Role::Warn)
+        }
+        Dialog::Bulk(b) => ("Release all expired leases".to_owned(), bulk_rows(ui, b, cells), Role::Warn),
+        Dialog::Ask(ask) => {
+            let mut rows = text_rows(ui, &ask.lines, cells);
+            rows.push(Vec::new());
+            rows.push(keys(ui, &[("Enter", "yes"), ("Esc", "no")]));
+            (ask.title.clone(), rows, Role::Warn)
+        }
+        Dialog::Faults { list, at } => {
+            ("Break something".to_owned(), fault_rows(ui, list, *at), Role::Warn)
+        }
+        Dialog::Notice { title, lines } => {
+            let mut rows = text_rows(ui, lines, cells);
+            rows.push(Vec::new());
+            rows.push(keys(ui, &[("Esc", "back")]));
+            (title.clone(), rows, Role::Focus)
+        }
+    };
+    popup(ui, buf, area, &title, &rows, role);
+}
+
+/// A frame in the middle with these rows in it.
+fn popup(ui: Ui<'_>, buf: &mut Buffer, area: Rect, title: &str, rows: &Rows, role: Role) {
+    let widest =
+        rows.iter().map(|r| paint::width_of(r)).max().unwrap_or(0).max(crate::text::width(title) + 2);
+    let width = (widest as u16).saturating_add(4).clamp(24, area.width.saturating_sub(2).max(24));
+    let height = (rows.len() as u16).saturating_add(2).min(area.height.saturating_sub(2));
+    let at = Rect::new(
+        area.x + area.width.saturating_sub(width) / 2,
+        area.y + area.height.saturating_sub(height) / 2,
+        width.min(area.width),
+        height,
+    );
+    paint::clear(buf, at);
+    let inner = paint::panel(ui, buf, at, &[(title.to_owned(), ui.style(Role::Title))], role);
+    for (i, row) in rows.iter().take(usize::from(inner.height)).enumerate() {
+        paint::line(buf, inner.x + 1, inner.y + i as u16, inner.width.saturating_sub(2), row);
+    }
+}
+
+/// `Enter yes   Esc no`.
+pub(super) fn keys(ui: Ui<'_>, list: &[(&str, &str)]) -> Vec<Piece> {
+    let mut row = Vec::new();
+    for (key, word) in list {
+        row.push(((*key).to_owned(), ui.style(Role::Key)));
+        row.push((format!(" {word}   "), ui.style(Role::Dim)));
+    }
+    row
+}
+
+/// `name       value`, the value wrapped with a hanging indent.
+pub(super) fn field(ui: Ui<'_>, name: &str, value: Vec<Piece>) -> Vec<Piece> {
+    let mut row = vec![(format!("{} ", fit(name, 10)), ui.style(Role::Dim))];
+    row.extend(value);
+    row
+}
+
+pub(super) fn wrapped(ui: Ui<'_>, rows: &mut Rows, text: &str, role: Role, cells: usize) {
+    rows.extend(paint::wrap(text, cells).into_iter().map(|l| vec![(l, ui.style(role))]));
+}
+
+fn text_rows(ui: Ui<'_>, lines: &[String], cells: usize) -> Rows {
+    let mut rows = Rows::new();
+    for l in lines {
+        wrapped(ui, &mut rows, l, Role::Text, cells);
+    }
+    rows
+}
+
+/// What is known of a lease and its holder.
+pub(super) fn lease_facts(ui: Ui<'_>, lease: &Lease, holder: Option<&Holder>, cells: usize) -> Rows {
+    let now = ui.app.server_now(ui.now);
+    let text = ui.style(Role::Text);
+    let dim = ui.style(Role::Dim);
+    let cut = |s: &str| fit(s, crate::text::width(s).min(cells.saturating_sub(12)));
+    let since = age(seconds(lease.seen_since, now));
+    let held = if lease.held_exact { since } else { format!("≥{since}, since before it was watched") };
+    let mut until = expiry(ui, lease.expires, now);
+    if let Some(at) = lease.expires {
+        until.push((format!("  at {}", ui.app.clock(at)), dim));
+    }
+    let mut process = vec![heartbeat(ui, holder.and_then(|h| h.heartbeat), now)];
+    if holder.and_then(|h| h.heartbeat).is_none() {
+        process.push((" (it reports nothing)".to_owned(), dim));
+    }
+    let backend = holder
+        .and_then(|h| h.backend)
+        .map_or_else(|| "— no session names this holder".to_owned(), |pid| format!("pid {pid}"));
+    vec![
+        field(ui, "job", vec![(cut(&format!("{}  {}", lease.id, lease.job_type)), text)]),
+        field(ui, "holder", vec![(cut(&lease.holder), text)]),
+        field(ui, "heartbeat", process),
+        field(ui, "backend", vec![(backend, text)]),
+        field(ui, "expiry", until),
+        field(ui, "held", vec![(held, text)]),
+        field(ui, "attempts", vec![(attempts(lease), text)]),
+        field(ui, "token", vec![(cut(&lease.token), dim)]),
+    ]
+}
+
+fn lease_rows(ui: Ui<'_>, lease: &Lease, holder: Option<&Holder>, cells: usize) -> Rows {
+    let mut rows = lease_facts(ui, lease, holder, cells);
+    rows.push(Vec::new());
+    rows.push(keys(ui, &[("r", "release"), ("Esc", "back")]));
+    rows
+}
+
+fn event_rows(ui: Ui<'_>, seq: u64, cells: usize) -> Rows {
+    let log = &ui.app.world().log;
+    let Some(line) = log.row_of(seq).and_then(|row| log.get(row)) else {
+        return vec![vec![("it has left the log".to_owned(), ui.style(Role::Dim))]];
+    };
+    let (symbol, role) = crate::ui::screens::events::look(line.tone);
+    let mut rows = vec![vec![
+        (format!("{symbol} "), ui.style(role)),
+        (ui.app.clock(line.wall), ui.style(Role::Text)),
+        (
+            if line.times > 1 { format!("  the last of {}", count(line.times)) } else { String::new() },
+            ui.style(Role::Dim),
+        ),
+    ]];
+    rows.push(Vec::new());
+    wrapped(ui, &mut rows, &line.text, Role::Text, cells);
+    rows.push(Vec::new());
+    rows.push(keys(ui, &[("Esc", "back")]));
+    rows
+}
+
+fn bulk_rows(ui: Ui<'_>, b: &Bulk, cells: usize) -> Rows {
+    let mut rows = Rows::new();
+    let text = ui.style(Role::Text);
+    rows.push(field(ui, "ledger", vec![(b.ledger.clone(), text)]));
+    let who = b.holder.as_ref().map_or_else(|| "every holder".to_owned(), |h| format!("only {h}"));
+    rows.push(field(ui, "holders", vec![(fit(&who, crate::text::width(&who).min(cells - 12)), text)]));
+    rows.push(Vec::new());
+    match &b.phase {
+        BulkPhase::Counting => {
+            rows.push(vec![("counting, nothing is changed …".to_owned(), text)]);
+            rows.push(Vec::new());
+            rows.push(keys(ui, &[("Esc", "back")]));
+        }
+        BulkPhase::Asking { count: 0, .. } => {
+            rows.push(vec![("No lease is expired now: there is nothing to release.".to_owned(), text)]);
+            rows.push(Vec::new());
+            rows.push(keys(ui, &[("Esc", "back")]));
+        }
+        BulkPhase::Asking { count: n, capped } => {
+            let mark = if *capped { "≥" } else { "" };
+            let say = format!("{mark}{} expired {} would be released.", count(*n), leases(*n));
+            rows.push(vec![(say, ui.style(Role::Warn))]);
+            wrapped(
+                ui,
+                &mut rows,
+                "Their jobs become ready again, in id order, in batches of 100. Leases that are renewed or \
+                 taken meanwhile stay as they are.",
+                Role::Text,
+                cells,
+            );
+            wrapped(ui, &mut rows, b.verdict, fencing_role(b.verdict), cells);
+            rows.push(Vec::new());
+            rows.push(keys(ui, &[("Enter", "release them"), ("Esc", "leave them")]));
+        }
+        BulkPhase::Running { total, batches, stopping } => {
+            let say = format!("released {} so far, {} batches", count(*total), count(*batches));
+            rows.push(vec![(say, text)]);
+            rows.push(Vec::new());
+            rows.push(if *stopping {
+                keys(ui, &[("", "stopping after the batch in hand …"), ("Esc", "close")])
+            } else {
+                keys(ui, &[("Esc", "stop")])
+            });
+        }
+        BulkPhase::Over { total, stopped } => {
+            let end = if *stopped { ", stopped before the end" } else { "" };
+            let say = format!("✔ released {} {}{end}", count(*total), leases(*total));
+            rows.push(vec![(say, ui.style(Role::Ok))]);
+            rows.push(Vec::new());
+            rows.push(keys(ui, &[("Esc", "back")]));
+        }
+        BulkPhase::Refused(why) => {
+            wrapped(ui, &mut rows, &format!("✖ not done: {why}"), Role::Critical, cells);
+            rows.push(Vec::new());
+            rows.push(keys(ui, &[("Esc", "back")]));
+        }
+    }
+    rows
+}
+
+/// A verdict that promises nothing is a warning.
+pub(super) fn fencing_role(verdict: &str) -> Role {
+    if verdict.starts_with("NOT") { Role::Critical } else { Role::Text }
+}
+
+fn fault_rows(ui: Ui<'_>, list: &[Fault], at: usize) -> Rows {
+    let mut rows = Rows::new();
+    for (i, fault) in list.iter().enumerate() {
+        let chosen = i == at;
+        let style = if chosen { ui.style(Role::Selection) } else { ui.style(Role::Text) };
+        rows.push(vec![
+            (if chosen { "▶ ".to_owned() } else { "  ".to_owned() }, ui.style(Role::Accent)),
+            (format!("{} ", i + 1), ui.style(Role::Key)),
+            (fault.title().to_owned(), style),
+        ]);
+        rows.push(vec![(format!("    look for: {}", fault.expect()), ui.style(Role::Dim))]);
+    }
+    rows.push(Vec::new());
+    rows.push(keys(ui, &[("Enter", "do it"), ("Esc", "back")]));
+    rows
+}
+
+fn help(ui: Ui<'_>, buf: &mut Buffer, area: Rect, top: usize) {
+    let mut rows = Rows::new();
+    for b in KEYS.iter().filter(|b| ui.app.offers(b.scope)) {
+        rows.push(vec![
+            (format!("{} ", fit(&b.keys_text(), 11)), ui.style(Role::Key)),
+            (b.help.to_owned(), ui.style(Role::Text)),
+        ]);
+    }
+    rows.push(Vec::new());
+    for (mark, role, what) in [
+        ("✔", Role::Ok, "as it should be"),
+        ("▲", Role::Warn, "needs attention"),
+        ("✖", Role::Critical, "broken, or past its end"),
+        ("?", Role::Unknown, "not known; — in place of a number"),
+        ("≥", Role::Text, "at least: the count stopped at its cap"),
+        ("~", Role::Text, "an estimate"),
+    ] {
+        rows.push(vec![
+            (format!("{} ", fit(mark, 11)), ui.style(role)),
+            (what.to_owned(), ui.style(Role::Text)),
+        ]);
+    }
+    let room = usize::from(area.height.saturating_sub(5));
+    let top = top.min(rows.len().saturating_sub(room));
+    let mut shown: Rows = rows.iter().skip(top).take(room).cloned().collect();
+    shown.push(if rows.len() > room {
+        keys(ui, &[("j k", "scroll"), ("Esc", "back")])
+    } else {
+        keys(ui, &[("Esc", "back")])
+    });
+    popup(ui, buf, area, "Keys on this screen", &shown, Role::Focus);
+}

@@ -1,0 +1,8 @@
+//! Parts that several screens are made of.
+
+pub(super) mod chart;
+pub(super) mod dialog;
+pub(super) mod lease;
+pub(super) mod reading;
+pub(super) mod release;
+pub(super) mod spark;
