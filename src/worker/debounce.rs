@@ -40,11 +40,17 @@ impl Debounce {
         self.pending.map(|p| p.due)
     }
 
-    /// Takes the scan that is due at `now`, with the moment of its first wake-up.
+    /// Whether the wait is over.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.pending.is_some_and(|p| p.due <= now)
+    }
+
+    /// Takes the waiting wake-up, due or not, for a scan that begins at `now`; with the moment of its first
+    /// wake-up.
     pub(super) fn take(&mut self, now: Instant) -> Option<Instant> {
-        let p = self.pending.filter(|p| p.due <= now)?;
+        let first = self.pending.map(|p| p.first);
         self.scanned(now);
-        Some(p.first)
+        first
     }
 
     /// A scan for another reason began: it serves the waiting wake-ups, too.
@@ -59,6 +65,10 @@ mod tests {
     use super::*;
 
     const WINDOW: Duration = Duration::from_millis(200);
+
+    fn take_due(d: &mut Debounce, now: Instant) -> Option<Instant> {
+        if d.is_due(now) { d.take(now) } else { None }
+    }
 
     fn ms(n: u64) -> Duration {
         Duration::from_millis(n)
@@ -82,7 +92,7 @@ mod tests {
         for i in 0..10_000u64 {
             let now = t + ms(i);
             d.woke(now, 0.5);
-            if let Some(first) = d.take(now) {
+            if let Some(first) = take_due(&mut d, now) {
                 scans.push(now.duration_since(first));
             }
         }
@@ -95,13 +105,13 @@ mod tests {
         let t = Instant::now();
         let mut d = Debounce::new(WINDOW, true);
         d.woke(t, 0.5);
-        assert_eq!(d.take(t), Some(t), "the first at once");
+        assert_eq!(take_due(&mut d, t), Some(t), "the first at once");
         d.woke(t + ms(10), 0.5);
         d.woke(t + ms(20), 0.5);
-        assert_eq!(d.take(t + ms(20)), None);
-        assert_eq!(d.take(t + ms(210)), Some(t + ms(10)), "the others together");
+        assert_eq!(take_due(&mut d, t + ms(20)), None);
+        assert_eq!(take_due(&mut d, t + ms(210)), Some(t + ms(10)), "the others together");
         d.woke(t + ms(1000), 0.5);
-        assert_eq!(d.take(t + ms(1000)), Some(t + ms(1000)), "quiet again");
+        assert_eq!(take_due(&mut d, t + ms(1000)), Some(t + ms(1000)), "quiet again");
     }
 
     #[test]
@@ -111,5 +121,8 @@ mod tests {
         d.woke(t, 0.5);
         d.scanned(t + ms(1));
         assert_eq!(d.due(), None);
+        d.woke(t + ms(2), 0.5);
+        assert_eq!(d.take(t + ms(3)), Some(t + ms(2)), "and can know whom it serves");
+        assert_eq!((d.due(), d.take(t + ms(4))), (None, None));
     }
 }
