@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use pgwake::config;
 use pgwake::demo::{Halt, Options, Server};
 use pgwake::ledger::Job;
-use pgwake::model::{BudgetState, WorkerEvent};
+use pgwake::model::{BudgetState, ScanReason, WorkerEvent};
 use pgwake::worker::Setup;
 use support::{DEADLINE, connect, wait_until};
 use tokio::sync::Notify;
@@ -190,7 +190,9 @@ async fn after_a_deadlock_it_claims_again_soon_and_not_at_the_next_fallback_scan
     bench.until_done(5).await;
     assert!(again.elapsed() < Duration::from_secs(4), "{:?}", again.elapsed());
     effects.assert_each_once(5);
-    bench.until_counter("found_notify", 5).await;
+    let found =
+        |e: &WorkerEvent| matches!(e, WorkerEvent::Drained { reason: ScanReason::Notify, jobs: 5, .. });
+    worker.until("it still knows why it looked", found).await;
 }
 
 #[tokio::test]

@@ -217,8 +217,8 @@ fn profiles() -> Result<[Profile; 2], DemoError> {
 /// Two steady workers with these slots manage the default rate, but for its tops.
 fn crew_settings(fallback: Duration) -> config::Worker {
     config::Worker {
-        batch: 4,
-        concurrency: 4,
+        batch: 3,
+        concurrency: 3,
         fallback,
         // Above what one of them manages in a window, so that a slow machine does not stall the demo.
         budget: Some(600),

@@ -40,12 +40,16 @@ impl Served {
         match &mut self.scan {
             None => self.scan = Some(Scan { reason, jobs: 0, woken }),
             Some(scan) if reason == ScanReason::Reconnect => scan.reason = reason,
-            // What is found from here on was announced: under a backlog without an end one fallback scan
-            // would otherwise go on for ever, and every job would look as if no wake-up had come for it.
-            Some(scan) if reason == ScanReason::Notify && scan.reason == ScanReason::Fallback => {
-                *scan = Scan { woken, reason, ..*scan };
-            }
             Some(_) => {}
+        }
+    }
+
+    /// A wake-up came: what a fallback scan finds from here on was announced. Under a backlog without an
+    /// end one such scan would otherwise go on for ever, and every job would look as if no wake-up had come
+    /// for it.
+    pub(super) fn announced(&mut self) {
+        if let Some(scan) = self.scan.as_mut().filter(|s| s.reason == ScanReason::Fallback) {
+            scan.reason = ScanReason::Notify;
         }
     }
 

@@ -12,8 +12,9 @@ pub(super) struct Times(Option<Histogram<u32>>);
 
 impl Times {
     pub(super) fn new() -> Self {
-        // Two digits is a valid precision, so this is never `None`.
-        Self(Histogram::new(2).ok())
+        // One microsecond to an hour; longer counts as an hour. The arguments are valid, so this is never
+        // `None`.
+        Self(Histogram::new_with_bounds(1, 3_600_000_000, 2).ok())
     }
 
     pub(super) fn record(&mut self, took: Duration) {
