@@ -5,6 +5,7 @@
 //! work never runs inside a transaction of this room.
 
 mod claim;
+mod database;
 mod enqueue;
 mod finish;
 mod load;
@@ -15,12 +16,14 @@ mod release;
 mod renew;
 mod scratch;
 mod sql;
+mod tally;
 mod workers;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use claim::{Claim, Earliest, Job};
+pub use database::create_database;
 pub use enqueue::NewJob;
 pub use finish::{Failure, Finished, Giveback};
 pub use load::{Load, load};
@@ -30,6 +33,7 @@ pub use read::LeaseRow;
 pub use release::{Audit, Release};
 pub use renew::Renewed;
 pub use scratch::{ScratchError, mark_scratch};
+pub use tally::Tally;
 pub use workers::{delete_worker, has_workers, upsert_worker, workers};
 
 use crate::model::LedgerFacts;

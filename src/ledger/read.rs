@@ -27,6 +27,8 @@ pub struct LeaseRow {
     pub max_attempts: Option<i64>,
     /// Whether the row is held at all.
     pub running: bool,
+    /// Whether it is held past its expiry, by the server's clock.
+    pub expired: bool,
 }
 
 /// Rows of a statement of ours, pipelined: no wait between them when awaited together.
@@ -173,5 +175,6 @@ fn lease(row: &Row) -> LeaseRow {
         attempts: row.get(5),
         max_attempts: row.get(6),
         running: row.get(7),
+        expired: row.get::<_, Option<bool>>(8).unwrap_or(false),
     }
 }

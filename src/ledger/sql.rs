@@ -38,6 +38,7 @@ pub(super) struct Statements {
     pub leases: String,
     pub enqueue: String,
     pub is_empty: String,
+    pub tally: String,
 }
 
 impl Statements {
@@ -64,6 +65,7 @@ impl Statements {
             next_scheduled: b.edge("", ">", " - now()"),
             leases: b.leases(&p.is_running()),
             enqueue: b.enqueue(),
+            tally: format!("select {}::text, count(*) from {} t group by 1", p.status(), p.relation()),
             is_empty: format!("select not exists (select 1 from {})", p.relation()),
         }
     }
@@ -423,7 +425,7 @@ impl Builder<'_> {
         let c = &p.columns;
         let Some(until) = &c.locked_until else { return String::new() };
         format!(
-            "select {id}::text, {token}, {holder}, {job_type}, {finite}, {attempts}, {max}, {running}\nfrom {rel} t\n\
+            "select {id}::text, {token}, {holder}, {job_type}, {finite}, {attempts}, {max}, {running}, {running} and {until} <= now()\nfrom {rel} t\n\
              where {condition}\norder by {until}, {id}\nlimit $1",
             id = p.id(),
             token = p.token(),

@@ -1,0 +1,2 @@
+//! stub
+pub(super) fn run(_: &crate::cli::Demo) -> super::Outcome { Ok(()) }
