@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgwake::ledger::{self, Ledger};
+use pgwake::ledger::{self, Job, Ledger, NewJob};
 use pgwake::pg::{Conninfo, Options, Purpose, Session};
 use pgwake::profile::{Profile, builtin};
 use tokio_postgres::Client;
@@ -78,4 +78,67 @@ pub async fn refusal(client: &Client, sql: &str) -> String {
         Ok(()) => panic!("accepted: {sql}"),
         Err(e) => e.code().unwrap_or_else(|| panic!("{sql}: {e}")).code().to_owned(),
     }
+}
+
+/// Adds `n` jobs that are due now; their ids in order.
+pub async fn fill(session: &Session, ledger: &Ledger, n: usize) -> Vec<String> {
+    let job = NewJob { job_type: "mail".into(), payload: "{}".into(), ..NewJob::default() };
+    ledger.enqueue(session, &vec![job; n]).await.expect("jobs")
+}
+
+/// Claims for `holder` with a lease.
+pub async fn claim(
+    session: &Session,
+    ledger: &Ledger,
+    holder: &str,
+    n: usize,
+    lease: Duration,
+) -> Vec<Job> {
+    ledger.claim(session, holder, n, lease).await.expect("a claim").jobs
+}
+
+/// Claims exactly one job.
+pub async fn claim_one(session: &Session, ledger: &Ledger, holder: &str, lease: Duration) -> Job {
+    let mut jobs = claim(session, ledger, holder, 1, lease).await;
+    assert_eq!(jobs.len(), 1, "one job for {holder}");
+    jobs.remove(0)
+}
+
+/// The whole row as it stands, as text.
+pub async fn row(client: &Client, ledger: &Ledger, id: &str) -> String {
+    let p = ledger.profile();
+    ask(client, &format!("select t from {} t where {}::text = '{id}'", p.relation(), p.id()))
+        .await
+        .unwrap_or_else(|| panic!("no row {id}"))
+}
+
+/// What identifies a claim.
+pub fn key(job: &Job) -> (String, String) {
+    (job.id.clone(), job.token.clone())
+}
+
+/// The ids of jobs, in their order.
+pub fn ids(jobs: &[Job]) -> Vec<&str> {
+    jobs.iter().map(|j| j.id.as_str()).collect()
+}
+
+/// The table that the profile `jobs-plain` expects: no token column.
+pub const PLAIN: &str = "create table public.jobs (
+    id bigserial primary key, job_type varchar(40) not null, payload json, status varchar(10) not null,
+    run_at timestamptz not null default now(), created_at timestamptz not null default now(),
+    attempts int not null default 0, max_attempts int not null default 5,
+    locked_by text, locked_until timestamptz, last_error text, finished_at timestamptz);
+    create index on public.jobs
+    ((case status when 'ready' then run_at when 'running' then locked_until end), id)
+    where status in ('ready', 'running');";
+
+/// Every built-in profile, each with its table in a database of its own.
+pub async fn every_builtin() -> Vec<(Db, Session, Ledger)> {
+    let mut all = vec![with_ledger("jobs").await, with_ledger("outbox").await];
+    let db = migrated().await;
+    run(&db.connect().await, PLAIN).await;
+    let session = session(&db).await;
+    let ledger = open(&session, "jobs-plain").await;
+    all.push((db, session, ledger));
+    all
 }
