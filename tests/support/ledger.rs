@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use pgwake::ledger::{self, Job, Ledger, NewJob};
+use pgwake::ledger::{self, Audit, Job, Ledger, NewJob};
+use pgwake::model::Lease;
 use pgwake::pg::{Conninfo, Options, Purpose, Session};
 use pgwake::profile::{Profile, builtin};
 use tokio_postgres::Client;
@@ -141,4 +142,26 @@ pub async fn every_builtin() -> Vec<(Db, Session, Ledger)> {
     let ledger = open(&session, "jobs-plain").await;
     all.push((db, session, ledger));
     all
+}
+
+/// Who releases, in tests.
+pub fn audit() -> Audit {
+    Audit { operator: "ann@desk".into(), reason: "holder is dead".into() }
+}
+
+/// A lease as a person sees it now.
+pub async fn lease_of(session: &Session, ledger: &Ledger, id: &str) -> Lease {
+    let row = ledger.lease_of(session, id).await.expect("a lease").expect("a row");
+    assert!(row.running, "{id} is held");
+    Lease {
+        id: row.id,
+        token: row.token,
+        holder: row.holder,
+        job_type: row.job_type,
+        expires: row.expires,
+        attempts: row.attempts,
+        max_attempts: row.max_attempts,
+        seen_since: chrono::Utc::now(),
+        held_exact: false,
+    }
 }
