@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgwake::ledger::{self, Audit, Job, Ledger, NewJob};
+use pgwake::ledger::{self, Audit, Job, LeaseRow, Ledger, NewJob};
 use pgwake::model::Lease;
 use pgwake::pg::{Conninfo, Options, Purpose, Session};
 use pgwake::profile::{Profile, builtin};
@@ -153,6 +153,11 @@ pub fn audit() -> Audit {
 pub async fn lease_of(session: &Session, ledger: &Ledger, id: &str) -> Lease {
     let row = ledger.lease_of(session, id).await.expect("a lease").expect("a row");
     assert!(row.running, "{id} is held");
+    seen(row)
+}
+
+/// A row of the lease list as a lease that a person saw.
+pub fn seen(row: LeaseRow) -> Lease {
     Lease {
         id: row.id,
         token: row.token,
