@@ -291,7 +291,11 @@ async fn releasing_finishing_renewing_and_claiming_at_once_never_deadlock() {
                     tokio::join!(renewing, ledger.failed(&one, &failures))
                 };
                 renewed.unwrap();
-                ended.unwrap();
+                ended.unwrap_or_else(|e| {
+                    let log = std::fs::read_to_string(support::server().log_path()).unwrap();
+                    let i = log.find("deadlock detected").unwrap();
+                    panic!("{e}\n{}", &log[i..(i + 6000).min(log.len())])
+                });
             }
         }));
     }
