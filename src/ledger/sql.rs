@@ -205,11 +205,19 @@ impl Builder<'_> {
     }
 
     /// `update … from unnest(ids, tokens …)`, fenced by id, token and state.
+    ///
+    /// The rows are locked in id order first. A late holder and the new one may end the same jobs at the
+    /// same moment; updated in whatever order a join brings them, they have been seen to deadlock.
     fn fenced_update(&self, set: &[String], extra: &str, input: &str, returning: &str) -> String {
         let p = self.p;
         format!(
-            "update {rel} t set {set}\nfrom unnest({input}\n\
-             where {id} = f.id::{id_type} and {token} = f.token and {running}{extra}\n\
+            "with held as materialized (\n  \
+               select {id} as held_id, f.*\n  \
+               from {rel} t join unnest({input} on {id} = f.id::{id_type}\n  \
+               where {token} = f.token and {running}{extra}\n  \
+               order by {id}\n  for update of t\n\
+             )\n\
+             update {rel} t set {set}\nfrom held f\nwhere {id} = f.held_id\n\
              returning {id}::text{returning}",
             rel = p.relation(),
             set = set.join(", "),
