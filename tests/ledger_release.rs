@@ -270,7 +270,8 @@ async fn releasing_finishing_renewing_and_claiming_at_once_never_deadlock() {
         let (one, other, ledger) = (session(&db).await, session(&db).await, ledger.clone());
         tasks.push(tokio::spawn(async move {
             for round in 0..60_u32 {
-                let jobs = claim(&one, &ledger, &format!("w{n}"), 25, OVER).await;
+                let lease = if round % 2 == 0 { OVER } else { LONG };
+                let jobs = claim(&one, &ledger, &format!("w{n}"), 25, lease).await;
                 let claims: Vec<_> = jobs.iter().map(key).collect();
                 let failures: Vec<Failure> = claims
                     .iter()
@@ -282,7 +283,7 @@ async fn releasing_finishing_renewing_and_claiming_at_once_never_deadlock() {
                     })
                     .collect();
                 // the same claims renewed on one session and ended on another, at the same moment
-                let renewing = ledger.renew(&other, &claims, OVER);
+                let renewing = ledger.renew(&other, &claims, lease);
                 let (renewed, ended) = if round % 20 == 0 {
                     let (few, _) = claims.split_at(claims.len().min(1));
                     let (renewed, done) = tokio::join!(renewing, ledger.done(&one, few));
@@ -291,11 +292,7 @@ async fn releasing_finishing_renewing_and_claiming_at_once_never_deadlock() {
                     tokio::join!(renewing, ledger.failed(&one, &failures))
                 };
                 renewed.unwrap();
-                ended.unwrap_or_else(|e| {
-                    let log = std::fs::read_to_string(support::server().log_path()).unwrap();
-                    let i = log.find("deadlock detected").unwrap();
-                    panic!("{e}\n{}", &log[i..(i + 6000).min(log.len())])
-                });
+                ended.unwrap();
             }
         }));
     }
