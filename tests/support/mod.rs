@@ -8,6 +8,8 @@
 
 pub mod ears;
 pub mod ledger;
+pub mod listening;
+pub mod proxy;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
