@@ -197,8 +197,8 @@ impl Builder<'_> {
     fn earliest(&self) -> String {
         let p = self.p;
         format!(
-            "select extract(epoch from {due} - now())::float8\nfrom {rel} t\n\
-             where {live} and isfinite({due})\norder by {due}, {id}\nlimit 1",
+            "select case when isfinite({due}) then extract(epoch from {due} - now())::float8 else 0 end\nfrom {rel} t\n\
+             where {live} and {due} < 'infinity'\norder by {due}, {id}\nlimit 1",
             due = p.due(),
             rel = p.relation(),
             live = p.live(),
@@ -207,11 +207,19 @@ impl Builder<'_> {
     }
 
     /// `update … from unnest(ids, tokens …)`, fenced by id, token and state.
+    ///
+    /// The rows are locked in id order first. A late holder and the new one may end the same jobs at the
+    /// same moment; updated in whatever order a join brings them, they have been seen to deadlock.
     fn fenced_update(&self, set: &[String], extra: &str, input: &str, returning: &str) -> String {
         let p = self.p;
         format!(
-            "update {rel} t set {set}\nfrom unnest({input}\n\
-             where {id} = f.id::{id_type} and {token} = f.token and {running}{extra}\n\
+            "with held as materialized (\n  \
+               select {id} as held_id, f.*\n  \
+               from {rel} t join unnest({input} on {id} = f.id::{id_type}\n  \
+               where {token} = f.token and {running}{extra}\n  \
+               order by {id}\n  for update of t\n\
+             )\n\
+             update {rel} t set {set}\nfrom held f\nwhere {id} = f.held_id\n\
              returning {id}::text{returning}",
             rel = p.relation(),
             set = set.join(", "),
@@ -339,6 +347,9 @@ impl Builder<'_> {
     }
 
     /// $1 batch, $2 holder or null, $3 operator, $4 how, $5 reason, $6 ledger.
+    ///
+    /// Picked by expiry, which has an index: picked by id, the planner walks the primary key from its
+    /// start, through every job that was ever finished. SKIP LOCKED alone keeps it out of deadlocks.
     fn release_expired(&self) -> String {
         let p = self.p;
         let c = &p.columns;
@@ -346,14 +357,14 @@ impl Builder<'_> {
         let noted = if self.types.audit {
             "), noted as (\n  insert into pgwake.releases (operator, how, reason, ledger, job_id, holder, lease_token, locked_until, attempts, was_expired)\n  \
              select $3, $4, $5, $6, k.id::text, k.holder, k.token, k.until, k.attempts, true\n  \
-             from pick k join freed f on f.id = k.id\n"
+             from pick k join freed f on f.id = k.id\n  order by k.id\n"
         } else {
             ""
         };
         format!(
             "with pick as materialized (\n  \
                select {id} as id, {holder}::text as holder, {token} as token, {until} as until, {attempts} as attempts\n  \
-               from {rel} t\n  where {expired} and {of_holder}\n  order by {id}\n  limit $1\n  for update skip locked\n\
+               from {rel} t\n  where {expired} and {of_holder}\n  order by {until}, {id}\n  limit $1\n  for update skip locked\n\
              ), freed as (\n  update {rel} t set {set}\n  where {id} = any (array(select id from pick))\n  returning {id} as id\n\
              {noted}{woke})\n\
              select (select count(*) from freed), {woke_count}",
