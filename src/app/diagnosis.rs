@@ -38,6 +38,8 @@ pub struct Evidence<'a> {
     pub can_start_worker: bool,
     /// The limits.
     pub limits: &'a Thresholds,
+    /// The fallback interval of the workers, seconds: a lease may stay expired that long.
+    pub fallback_s: f64,
     /// The server's clock now.
     pub server_now: DateTime<Utc>,
     /// Monotonic time now.
@@ -155,7 +157,7 @@ fn oldest(e: &Evidence<'_>) -> Option<f64> {
     e.sample?.vitals.oldest_ready.current().copied().flatten()
 }
 
-/// `oldest 4m12s`, or nothing when it is not known.
+/// ` · oldest 4m12s`, or nothing when it is not known.
 fn oldest_text(e: &Evidence<'_>) -> String {
     oldest(e).map_or_else(String::new, |o| format!(" · oldest {}", age(o)))
 }
@@ -240,13 +242,14 @@ fn nothing_due(e: &Evidence<'_>) -> Answer {
         (Some(i), Some(d)) if i > 0.0 || d > 0.0 => format!("{} in · {} done · ", rate(i), rate(d)),
         _ => String::new(),
     };
+    let headline = if flow.is_empty() && held == 0 { "nothing due" } else { "keeping up" };
     let hand = if held > 0 { format!("{} in hand · ", jobs(held)) } else { String::new() };
     let next = match e.sample?.next_scheduled.current() {
-        Some(Some(s)) => format!("next in {}", age(*s)),
+        Some(Some(s)) => format!("next scheduled in {}", age(*s)),
         Some(None) => "nothing scheduled".to_owned(),
         None => "next unknown".to_owned(),
     };
-    say(Rule::NothingDue, Level::Ok, "nothing due", format!("{flow}{hand}{next}"))
+    say(Rule::NothingDue, Level::Ok, headline, format!("{flow}{hand}{next}"))
 }
 
 fn no_worker(e: &Evidence<'_>) -> Answer {
@@ -373,8 +376,22 @@ fn notify_lock(e: &Evidence<'_>) -> Answer {
 
 fn holder_dead(e: &Evidence<'_>) -> Answer {
     let n = expired(e).filter(|n| *n > 0)?;
-    let by = e
-        .sample?
+    let sample = e.sample?;
+    let first = sample
+        .leases
+        .current()
+        .and_then(|l| l.iter().filter_map(|l| l.expires).min())
+        .map(|at| (e.server_now - at).num_milliseconds() as f64 / 1e3);
+    let overdue = first.is_none_or(|s| s > e.fallback_s);
+    // the next scan takes them: no news while there is other work
+    if !overdue && ready(e).is_none_or(|(n, _)| n > 0) {
+        return None;
+    }
+    let since = match first {
+        Some(s) if overdue => format!("the first {}, and no scan took it", ago(s)),
+        _ => "the next scan takes them".to_owned(),
+    };
+    let by = sample
         .holders
         .current()
         .into_iter()
@@ -389,11 +406,12 @@ fn holder_dead(e: &Evidence<'_>) -> Answer {
             None => format!(" · {} reports nothing", h.name),
         });
     let flow = done_rate(e).map_or_else(String::new, |d| format!(" · {} done", rate(d)));
+    let level = if overdue { Level::Warn } else { Level::Ok };
     say(
         Rule::HolderDead,
-        Level::Warn,
+        level,
         format!("{} {} expired", count(n), leases(n)),
-        format!("the next scan takes them{by}{flow}"),
+        format!("{since}{by}{flow}"),
     )
 }
 

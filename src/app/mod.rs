@@ -305,6 +305,7 @@ impl App {
             can_start_worker: matches!(self.setup.worker, WorkerSetup::Available { .. })
                 && self.refusal().is_none(),
             limits: &self.setup.thresholds,
+            fallback_s: self.setup.fallback_s,
             server_now: self.server_now(now),
             mono: now_shown.mono,
         })
