@@ -449,7 +449,3 @@ fn waiting(e: &Evidence<'_>) -> Diagnosis {
         detail: format!("{text} ready{} · {done}", oldest_text(e)),
     }
 }
-
-#[cfg(test)]
-#[path = "diagnosis_tests.rs"]
-mod tests;

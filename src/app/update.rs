@@ -500,7 +500,3 @@ fn toggle_worker(app: &mut App, now: Now) -> Vec<Intent> {
     }
     Vec::new()
 }
-
-#[cfg(test)]
-#[path = "update_tests.rs"]
-mod tests;
