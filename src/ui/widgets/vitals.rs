@@ -60,7 +60,7 @@ fn vital_sign(ui: Ui<'_>, buf: &mut Buffer, area: Rect, vital: Vital) {
     let room = usize::from(area.width);
     let has_limit = room >= 46;
     // name 14, value 8, gaps, symbol; what is left between is for the curve or the reason
-    let middle = room.saturating_sub(1 + 13 + 1 + 8 + 2 + 2 + if has_limit { 9 } else { 0 }).min(24);
+    let middle = room.saturating_sub(1 + 13 + 1 + 8 + 1 + 2 + if has_limit { 10 } else { 0 }).min(24);
     let middle = if middle < 6 { 0 } else { middle };
     let role = match level {
         Level::Ok | Level::Unknown => shown.role,
@@ -69,7 +69,7 @@ fn vital_sign(ui: Ui<'_>, buf: &mut Buffer, area: Rect, vital: Vital) {
     let mut pieces: Vec<Piece> = vec![
         (format!(" {} ", fit(vital.title(), 13)), ui.style(Role::Dim)),
         (pad_left(&fit(&shown.value, crate::text::width(&shown.value).min(8)), 8), ui.style(role)),
-        ("  ".to_owned(), ui.style(Role::Text)),
+        ((if has_limit { "  " } else { " " }).to_owned(), ui.style(Role::Text)),
     ];
     if middle > 0 {
         let (text, role) = match shown.note {
