@@ -7,6 +7,7 @@
 //!                                        App, which ui::draw only reads
 //! ```
 
+mod actions;
 pub mod diagnosis;
 pub mod dialog;
 pub mod events;
@@ -15,6 +16,7 @@ pub mod selection;
 pub mod series;
 mod state;
 mod update;
+mod world;
 
 pub use state::{Embedded, LedgerState, LinkState, ListenState, World};
 pub use update::update;
@@ -305,6 +307,7 @@ impl App {
             can_start_worker: matches!(self.setup.worker, WorkerSetup::Available { .. })
                 && self.refusal().is_none(),
             limits: &self.setup.thresholds,
+            fallback_s: self.setup.fallback_s,
             server_now: self.server_now(now),
             mono: now_shown.mono,
         })

@@ -28,7 +28,7 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, dialog: &Dia
         }
         Dialog::Event(seq) => ("Event".to_owned(), event_rows(ui, *seq, cells), Role::Focus),
         Dialog::Release(r) => {
-            let room = usize::from(area.height.saturating_sub(4));
+            let room = usize::from(area.height.saturating_sub(2));
             (format!("Release job {}", r.lease.id), release::rows(ui, r, cells, room), Role::Warn)
         }
         Dialog::Bulk(b) => ("Release all expired leases".to_owned(), bulk_rows(ui, b, cells), Role::Warn),
@@ -56,7 +56,7 @@ fn popup(ui: Ui<'_>, buf: &mut Buffer, area: Rect, title: &str, rows: &Rows, rol
     let widest =
         rows.iter().map(|r| paint::width_of(r)).max().unwrap_or(0).max(crate::text::width(title) + 2);
     let width = (widest as u16).saturating_add(4).clamp(24, area.width.saturating_sub(2).max(24));
-    let height = (rows.len() as u16).saturating_add(2).min(area.height.saturating_sub(2));
+    let height = (rows.len() as u16).saturating_add(2).min(area.height);
     let at = Rect::new(
         area.x + area.width.saturating_sub(width) / 2,
         area.y + area.height.saturating_sub(height) / 2,
@@ -112,20 +112,23 @@ pub(super) fn lease_facts(ui: Ui<'_>, lease: &Lease, holder: Option<&Holder>, ce
         until.push((format!("  at {}", ui.app.clock(at)), dim));
     }
     let mut process = vec![heartbeat(ui, holder.and_then(|h| h.heartbeat), now)];
-    if holder.and_then(|h| h.heartbeat).is_none() {
-        process.push((" (it reports nothing)".to_owned(), dim));
-    }
     let backend = holder
         .and_then(|h| h.backend)
-        .map_or_else(|| "— no session names this holder".to_owned(), |pid| format!("pid {pid}"));
+        .map_or_else(|| "no backend names it".to_owned(), |pid| format!("backend pid {pid}"));
+    process.push((format!("  {backend}"), dim));
     vec![
-        field(ui, "job", vec![(cut(&format!("{}  {}", lease.id, lease.job_type)), text)]),
+        field(
+            ui,
+            "job",
+            vec![
+                (cut(&format!("{}  {}", lease.id, lease.job_type)), text),
+                (format!("  attempt {}", attempts(lease)), dim),
+            ],
+        ),
         field(ui, "holder", vec![(cut(&lease.holder), text)]),
         field(ui, "heartbeat", process),
-        field(ui, "backend", vec![(backend, text)]),
         field(ui, "expiry", until),
         field(ui, "held", vec![(held, text)]),
-        field(ui, "attempts", vec![(attempts(lease), text)]),
         field(ui, "token", vec![(cut(&lease.token), dim)]),
     ]
 }
