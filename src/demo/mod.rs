@@ -1,10 +1,228 @@
 //! A throwaway PostgreSQL to play with: found, started, broken on purpose, and gone without a trace.
+//!
+//! [`Server`] is the server alone; [`Demo`] puts producers and workers of different temper on it.
 
 pub mod binaries;
 mod cluster;
+mod controls;
+mod crew;
+mod faults;
 mod folder;
+mod load;
 mod reaper;
 pub mod server;
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
+
 pub use binaries::{Binaries, NoBinaries};
 pub use server::{Halt, Options, Server, ServerError};
+
+use crate::config;
+use crate::ledger::{self, LedgerError, ScratchError};
+use crate::model::{Event, Sink};
+use crate::pg::{self, Conninfo, ConninfoError, Purpose, Session};
+use crate::profile::{Profile, builtin};
+use controls::Controls;
+use crew::{Crew, Plan};
+
+/// The database of the demo.
+const DATABASE: &str = "demo";
+
+/// How the demo is set up.
+#[derive(Clone)]
+pub struct DemoOptions {
+    /// The folder of `initdb` and `postgres`; searched for if none is given.
+    pub pg_bin: Option<PathBuf>,
+    /// Jobs per second. The workers manage a bit more than the default.
+    pub rate: f64,
+    /// The workers' fallback interval: shorter than in earnest, for nobody likes to wait in a demo.
+    pub fallback: Duration,
+    /// The lease of the worker that dies.
+    pub doomed_lease: Duration,
+    /// It dies by itself after about this time.
+    pub doomed_life: Duration,
+    /// Where notes go: a worker died, a worker lost its listen session.
+    pub sink: Option<Arc<dyn Sink>>,
+}
+
+impl Default for DemoOptions {
+    fn default() -> Self {
+        Self {
+            pg_bin: None,
+            rate: 40.0,
+            fallback: Duration::from_secs(15),
+            doomed_lease: Duration::from_secs(18),
+            doomed_life: Duration::from_secs(50),
+            sink: None,
+        }
+    }
+}
+
+/// Why there is no demo, or a fault was not injected. One line each.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// No server.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The server cannot be reached, or refused.
+    #[error(transparent)]
+    Pg(#[from] pg::Error),
+    /// The server's own connection string was not understood.
+    #[error(transparent)]
+    Conninfo(#[from] ConninfoError),
+    /// A ledger does not fit its profile.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// A ledger could not be marked for practice.
+    #[error(transparent)]
+    Scratch(#[from] ScratchError),
+    /// A built-in profile is missing.
+    #[error("the built-in profiles jobs and outbox are not usable")]
+    NoLedger,
+    /// No worker left to crash.
+    #[error("there is no worker to crash: the demo is ending")]
+    NobodyToCrash,
+    /// A blocking task did not come to its end.
+    #[error("starting the demo was interrupted: {0}")]
+    Interrupted(#[from] JoinError),
+}
+
+/// A running demo. Dropping it, or the end of this process in any way, stops the server and removes its
+/// folder; [`Demo::shutdown`] lets the workers end in order before that.
+pub struct Demo {
+    conninfo: Conninfo,
+    profiles: [Profile; 2],
+    controls: Controls,
+    doomed_lease: Duration,
+    producers: JoinHandle<()>,
+    crew: Option<Crew>,
+    // last: nothing that uses it outlives it
+    server: Option<Server>,
+}
+
+impl Demo {
+    /// Starts a server, creates the ledgers, and puts producers and workers to work on the current
+    /// runtime.
+    ///
+    /// # Errors
+    /// One line that says what is missing; nothing is left behind then.
+    pub async fn start(options: DemoOptions) -> Result<Self, DemoError> {
+        let profiles = profiles()?;
+        let server_options = Options { pg_bin: options.pg_bin, ..Options::default() };
+        let server = spawn_blocking(move || Server::start(server_options)).await??;
+        let connect = |db| {
+            let given = pg::Options { conninfo: Some(server.conninfo(db)), ..pg::Options::default() };
+            // Not the environment's: the server is nobody else's.
+            Conninfo::resolve(&given, &|_| None)
+        };
+        let admin = Session::connect(&connect("postgres")?, Purpose::Command).await?;
+        ledger::create_database(&admin, DATABASE).await?;
+        let conninfo = connect(DATABASE)?;
+        let mut session = Session::connect(&conninfo, Purpose::Command).await?;
+        ledger::migrate(&mut session).await?;
+        for ledger in ledger::open_all(&session, &profiles).await? {
+            ledger::mark_scratch(&session, &ledger).await?;
+        }
+
+        let controls = Controls::new(options.rate);
+        let crew = Crew::start(&Plan {
+            conninfo: conninfo.clone(),
+            profiles: profiles.clone(),
+            settings: crew_settings(options.fallback),
+            doomed_lease: options.doomed_lease,
+            doomed_life: options.doomed_life,
+            sink: options.sink.unwrap_or_else(|| Arc::new(|_: Event| {})),
+        });
+        let producers = tokio::spawn(load::produce(conninfo.clone(), profiles.clone(), controls.clone()));
+        Ok(Self {
+            conninfo,
+            profiles,
+            controls,
+            doomed_lease: options.doomed_lease,
+            producers,
+            crew: Some(crew),
+            server: Some(server),
+        })
+    }
+
+    /// Where the demo's database is.
+    pub fn conninfo(&self) -> &Conninfo {
+        &self.conninfo
+    }
+
+    /// A command for a curious person.
+    pub fn psql_hint(&self) -> String {
+        let Some(server) = &self.server else { return String::new() };
+        format!(
+            "psql -h {} -p {} -U {} -d {DATABASE}",
+            server.socket_dir().display(),
+            server.port(),
+            server::SUPERUSER
+        )
+    }
+
+    /// The server underneath.
+    pub fn server(&self) -> Option<&Server> {
+        self.server.as_ref()
+    }
+
+    /// Jobs per second, as set.
+    pub fn rate(&self) -> f64 {
+        self.controls.rate()
+    }
+
+    /// Sets the jobs per second, within 0–5000.
+    pub fn set_rate(&self, rate: f64) {
+        self.controls.set_rate(rate);
+    }
+
+    /// Whether producers commit without a wake-up at this moment.
+    pub fn is_muted(&self) -> bool {
+        self.controls.is_muted()
+    }
+
+    /// Stops producers and workers in order, then the server, and removes the folder.
+    ///
+    /// # Errors
+    /// The server could not be stopped in order; it is gone all the same.
+    pub async fn shutdown(mut self) -> Result<(), DemoError> {
+        self.producers.abort();
+        if let Some(crew) = self.crew.take() {
+            crew.stop().await;
+        }
+        if let Some(server) = self.server.take() {
+            spawn_blocking(move || server.stop()).await??;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        self.producers.abort();
+    }
+}
+
+fn profiles() -> Result<[Profile; 2], DemoError> {
+    match (builtin("jobs"), builtin("outbox")) {
+        (Some(Ok(jobs)), Some(Ok(outbox))) => Ok([jobs, outbox]),
+        _ => Err(DemoError::NoLedger),
+    }
+}
+
+/// Two steady workers with these slots manage the default rate, but for its tops.
+fn crew_settings(fallback: Duration) -> config::Worker {
+    config::Worker {
+        batch: 4,
+        concurrency: 4,
+        fallback,
+        // Above what one of them manages in a window, so that a slow machine does not stall the demo.
+        budget: Some(600),
+        grace: Duration::from_secs(3),
+        ..config::Worker::default()
+    }
+}

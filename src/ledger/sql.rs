@@ -37,6 +37,7 @@ pub(super) struct Statements {
     pub next_scheduled: String,
     pub leases: String,
     pub enqueue: String,
+    pub enqueue_quiet: String,
     pub is_empty: String,
     pub tally: String,
 }
@@ -64,7 +65,8 @@ impl Statements {
             oldest_ready: b.edge("now() - ", "<=", ""),
             next_scheduled: b.edge("", ">", " - now()"),
             leases: b.leases(&p.is_running()),
-            enqueue: b.enqueue(),
+            enqueue: b.enqueue(p.channel.as_deref()),
+            enqueue_quiet: b.enqueue(None),
             tally: format!("select {}::text, count(*) from {} t group by 1", p.status(), p.relation()),
             is_empty: format!("select not exists (select 1 from {})", p.relation()),
         }
@@ -90,6 +92,7 @@ impl Statements {
             ("next_scheduled", &self.next_scheduled),
             ("leases", &self.leases),
             ("enqueue", &self.enqueue),
+            ("enqueue_quiet", &self.enqueue_quiet),
         ]
     }
 }
@@ -451,8 +454,9 @@ impl Builder<'_> {
         )
     }
 
-    /// $1 types, $2 payloads, $3 keys, $4 due times or null: insert, then one wake-up, one transaction.
-    fn enqueue(&self) -> String {
+    /// $1 types, $2 payloads, $3 keys, $4 due times or null: insert, then one wake-up if there is a channel,
+    /// one transaction.
+    fn enqueue(&self, channel: Option<&str>) -> String {
         let p = self.p;
         let c = &p.columns;
         let mut columns = vec![quote_ident(&c.status)];
@@ -475,7 +479,7 @@ impl Builder<'_> {
             columns.push(quote_ident(created));
             values.push("now()".to_owned());
         }
-        let woke = match &p.channel {
+        let woke = match channel {
             Some(channel) => format!(
                 ", woke as (\n  select pg_notify({}, 'ready') from (select 1 from added limit 1) a\n)\n\
                  select id from added where (select count(*) from woke) >= 0",
