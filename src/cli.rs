@@ -272,8 +272,9 @@ pub struct Drill {
 pub fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let number: f64 =
-        number.parse().map_err(|_| "a time needs a number and a unit, as in 500ms, 30s or 2m".to_owned())?;
+    let number: f64 = number
+        .parse()
+        .map_err(|_| "a time needs a number and a unit, as in 500ms, 30s or 2m".to_owned())?;
     let seconds = match unit {
         "ms" => number / 1000.0,
         "" | "s" => number,
@@ -318,7 +319,8 @@ mod tests {
 
     #[test]
     fn h_is_the_host_as_in_psql() {
-        let cli = Cli::try_parse_from(["pgwake", "-h", "db-1", "-p", "6000", "status", "-U", "me"]).unwrap();
+        let cli =
+            Cli::try_parse_from(["pgwake", "-h", "db-1", "-p", "6000", "status", "-U", "me"]).unwrap();
         assert_eq!(cli.connect.host.as_deref(), Some("db-1"));
         assert_eq!(cli.connect.user.as_deref(), Some("me"));
         assert!(matches!(cli.command, Some(Command::Status(_))));

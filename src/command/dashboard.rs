@@ -15,7 +15,7 @@ use crate::cli::{Connect, Dashboard, HandlerName};
 use crate::config;
 use crate::demo::Demo;
 use crate::model::{Event, Sink};
-use crate::monitor::{self, AuditFile, Feed, MonitorError, Operator, Sampler};
+use crate::monitor::{self, AuditFile, Feed, Operator, Sampler};
 use crate::pg::{ListenConfig, Listener};
 use crate::record::Writer;
 use crate::worker::{self, Practice};
@@ -62,12 +62,17 @@ pub(super) fn run(connect: &Connect, text: Option<String>, args: &Dashboard) -> 
             how: "start pgwake with --handler simulate or noop, on a ledger marked as scratch".to_owned(),
         },
     };
-    show(setup, options, Network { monitor, handler, worker: config::Worker::default(), demo: None })
+    let network = Network { monitor, handler, worker: config::Worker::default(), demo: None };
+    show(setup, options, network, Arc::new(Feed::new()))
 }
 
 /// Runs network and screen until the screen is left.
-pub(super) fn show(setup: app::Setup, options: ScreenOptions, network: Network) -> Outcome {
-    let feed = Arc::new(Feed::new());
+pub(super) fn show(
+    setup: app::Setup,
+    options: ScreenOptions,
+    network: Network,
+    feed: Arc<Feed>,
+) -> Outcome {
     let (intents, ear) = mpsc::channel(64);
     let (leave, left) = watch::channel(false);
     let (connected, first) = std_mpsc::channel();
@@ -111,7 +116,7 @@ async fn serve(
     let sampler = match Sampler::connect(monitor.clone()).await {
         Ok(sampler) => sampler,
         Err(error) => {
-            let _ = connected.send(Err(line(&error)));
+            let _ = connected.send(Err(error.to_string()));
             return;
         }
     };
@@ -157,10 +162,6 @@ async fn serve(
         () = &mut work => {}
         _ = async { tokio::join!(&mut watch, gone.wait_for(|gone| *gone)) } => work.await,
     }
-}
-
-fn line(error: &MonitorError) -> String {
-    error.to_string()
 }
 
 /// The handler behind a name.

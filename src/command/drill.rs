@@ -27,6 +27,10 @@ pub(super) fn run(args: &Drill) -> Outcome {
             print(&format!("{text}\n"))?;
         }
         let broken: Vec<&str> = reports.iter().filter(|r| !r.held).map(|r| r.name).collect();
-        if broken.is_empty() { Ok(()) } else { Err(Failure::failed(format!("broken: {}", broken.join(", ")))) }
+        if broken.is_empty() {
+            Ok(())
+        } else {
+            Err(Failure::failed(format!("broken: {}", broken.join(", "))))
+        }
     })
 }

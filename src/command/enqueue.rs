@@ -67,10 +67,9 @@ pub(super) async fn run(connect: &Connect, args: Enqueue) -> Outcome {
 }
 
 async fn add(ledger: &Ledger, session: &Session, jobs: &[NewJob]) -> Result<Vec<String>, Failure> {
-    ledger
-        .enqueue(session, jobs)
-        .await
-        .map_err(|e| Failure::failed(format!("ledger {}: {e}; nothing was added by this batch", ledger.name())))
+    ledger.enqueue(session, jobs).await.map_err(|e| {
+        Failure::failed(format!("ledger {}: {e}; nothing was added by this batch", ledger.name()))
+    })
 }
 
 fn check_json(text: &str) -> Result<(), String> {

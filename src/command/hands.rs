@@ -126,7 +126,9 @@ impl Hands {
 fn what(intent: &Intent) -> &'static str {
     match intent {
         Intent::Release { .. } => "release",
-        Intent::CountExpired { .. } | Intent::ReleaseExpired { .. } | Intent::StopBulk => "release all expired",
+        Intent::CountExpired { .. } | Intent::ReleaseExpired { .. } | Intent::StopBulk => {
+            "release all expired"
+        }
         Intent::Wake { .. } => "send a wake-up",
         Intent::Worker { .. } => "switch the worker",
         Intent::Fault(_) => "inject a fault",

@@ -6,7 +6,8 @@ use crate::monitor::Sampler;
 use crate::report;
 
 pub(super) async fn run(connect: &Connect, args: Leases) -> Outcome {
-    let mut sampler = Sampler::connect(monitor_setup(connect, args.conninfo)?).await.map_err(Failure::failed)?;
+    let mut sampler =
+        Sampler::connect(monitor_setup(connect, args.conninfo)?).await.map_err(Failure::failed)?;
     let samples = sampler.sample().await.map_err(|e| Failure::failed(e.loss()))?;
     let unknown: Vec<String> = samples
         .iter()

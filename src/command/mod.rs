@@ -118,8 +118,11 @@ fn conninfo(connect: &Connect, conninfo: Option<String>) -> Result<Conninfo, Fai
 
 /// The profiles asked for; none means every known one that exists.
 fn profiles(connect: &Connect) -> Result<Vec<Profile>, Failure> {
-    let found: Vec<Profile> =
-        connect.profile.iter().map(|p| Profile::find(p).map_err(Failure::failed)).collect::<Result<_, _>>()?;
+    let found: Vec<Profile> = connect
+        .profile
+        .iter()
+        .map(|p| Profile::find(p).map_err(Failure::failed))
+        .collect::<Result<_, _>>()?;
     for (i, profile) in found.iter().enumerate() {
         if found[..i].iter().any(|p| p.name == profile.name) {
             return Err(Failure::usage(format!("--profile: two profiles have the name {}", profile.name)));
@@ -144,7 +147,9 @@ fn print(text: &str) -> Outcome {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::failed(format!("standard output: {e}"))),
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("standard output: {e}")))
+        }
         _ => Ok(()),
     }
 }

@@ -18,7 +18,9 @@ pub(super) async fn run(connect: &Connect, args: Release) -> Outcome {
         return Err(Failure::usage("release: give job ids, --expired or --holder NAME"));
     }
     if !args.yes && !args.dry_run && !std::io::stdin().is_terminal() {
-        return Err(Failure::usage("release: standard input is no terminal to ask on; add --yes or --dry-run"));
+        return Err(Failure::usage(
+            "release: standard input is no terminal to ask on; add --yes or --dry-run",
+        ));
     }
     let conninfo = conninfo(connect, None)?;
     let session = Session::connect(&conninfo, Purpose::Command).await.map_err(Failure::failed)?;
@@ -93,7 +95,11 @@ async fn single(session: &Session, operator: &mut Operator, ledger: &Ledger, arg
             None => "its lease never ends".to_owned(),
             Some(e) => {
                 let left = (e - Utc::now()).as_seconds_f64();
-                if expired { format!("expired {}", ago(-left)) } else { format!("for another {}", age(left)) }
+                if expired {
+                    format!("expired {}", ago(-left))
+                } else {
+                    format!("for another {}", age(left))
+                }
             }
         };
         let what = format!("job {shown} held by {}, {state}", lease.holder);
@@ -107,7 +113,9 @@ async fn single(session: &Session, operator: &mut Operator, ledger: &Ledger, arg
         } else {
             let verdict = ledger.profile().fencing.verdict();
             (
-                format!("{what}: it may still run, and will run again; {verdict}. Type the job id to release it: "),
+                format!(
+                    "{what}: it may still run, and will run again; {verdict}. Type the job id to release it: "
+                ),
                 id.clone(),
             )
         };

@@ -74,7 +74,8 @@ pub async fn run(
     let start = move || {
         crate::demo::Server::start(crate::demo::Options { pg_bin, ..crate::demo::Options::default() })
     };
-    let server = tokio::task::spawn_blocking(start).await.map_err(|e| DrillError::Setup(e.to_string()))??;
+    let server =
+        tokio::task::spawn_blocking(start).await.map_err(|e| DrillError::Setup(e.to_string()))??;
     let mut reports = Vec::new();
     for drill in drills {
         let bench = bench::Bench::new(&server, drill.name).await?;

@@ -5,7 +5,6 @@
 //! work never runs inside a transaction of this room.
 
 mod claim;
-mod database;
 mod enqueue;
 mod finish;
 mod load;
@@ -24,7 +23,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use claim::{Claim, Earliest, Job};
-pub use database::create_database;
 pub use enqueue::NewJob;
 pub use finish::{Failure, Finished, Giveback};
 pub use load::{Load, load};

@@ -15,7 +15,10 @@ pub fn event(event: &Event) -> Option<String> {
             format!("listener lost after {:.1} s: {loss}", *up_ms as f64 / 1000.0)
         }
         Event::Listen(Listen::Retry { attempt, after_ms, loss }) => {
-            format!("listener: attempt {attempt} failed ({loss}); next in {:.1} s", *after_ms as f64 / 1000.0)
+            format!(
+                "listener: attempt {attempt} failed ({loss}); next in {:.1} s",
+                *after_ms as f64 / 1000.0
+            )
         }
         Event::Listen(Listen::Deaf { why }) => format!("listener is deaf: {why}"),
         Event::Listen(Listen::Off) | Event::Sample(_) | Event::Wake(_) => return None,

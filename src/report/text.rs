@@ -34,12 +34,9 @@ pub fn status(server: &Server, samples: &[Sample]) -> String {
     let _ = writeln!(out, "{}  PG {} {role}", server.address, server.version);
     for s in samples {
         let n = |r: &Reading<u64>| figure(r, |n| count(*n));
-        let seconds = |r: &Reading<Option<f64>>| {
-            figure(r, |v| v.map_or_else(|| "none".to_owned(), age))
-        };
-        let share = |r: &Reading<Option<f64>>| {
-            figure(r, |v| v.map_or_else(|| "no attempts".to_owned(), percent))
-        };
+        let seconds = |r: &Reading<Option<f64>>| figure(r, |v| v.map_or_else(|| "none".to_owned(), age));
+        let share =
+            |r: &Reading<Option<f64>>| figure(r, |v| v.map_or_else(|| "no attempts".to_owned(), percent));
         let _ = writeln!(out, "\n{}  at {}", s.ledger, s.taken_at.format("%Y-%m-%d %H:%M:%S UTC"));
         let alive = s.workers.map(|w| w.iter().filter(|w| w.is_alive(s.taken_at)).count());
         let rows = [
@@ -59,12 +56,7 @@ pub fn status(server: &Server, samples: &[Sample]) -> String {
                 "reconnects",
                 figure(&s.vitals.reconnects, |n| count(u64::try_from(*n).unwrap_or(0))),
             ),
-            (
-                "arrived",
-                figure(&s.flow.arrived, |r| rate(*r)),
-                "done",
-                figure(&s.flow.done, |r| rate(*r)),
-            ),
+            ("arrived", figure(&s.flow.arrived, |r| rate(*r)), "done", figure(&s.flow.done, |r| rate(*r))),
         ];
         for (a, av, b, bv) in rows {
             let _ = writeln!(out, "  {} {}  {} {bv}", fit(a, 13), fit(&av, 22), fit(b, 13));
@@ -99,7 +91,11 @@ pub fn leases(samples: &[Sample]) -> String {
                 None => "never".to_owned(),
                 Some(e) => {
                     let left = (e - s.taken_at).as_seconds_f64();
-                    if left <= 0.0 { format!("EXPIRED {}", ago(-left)) } else { format!("in {}", age(left)) }
+                    if left <= 0.0 {
+                        format!("EXPIRED {}", ago(-left))
+                    } else {
+                        format!("in {}", age(left))
+                    }
                 }
             };
             let attempt = match (l.attempts, l.max_attempts) {
