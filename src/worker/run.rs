@@ -196,9 +196,10 @@ impl<H: Handler> Run<H> {
             Err(broadcast::error::RecvError::Lagged(_)) => None,
             Err(broadcast::error::RecvError::Closed) => return,
         };
-        for (served, debounce) in self.served.iter().zip(&mut self.debounce) {
+        for (served, debounce) in self.served.iter_mut().zip(&mut self.debounce) {
             let own = served.ledger.channel();
-            if channel.is_none() && own.is_some() || channel.as_deref() == own && own.is_some() {
+            let meant = own.is_some() && (channel.is_none() || channel.as_deref() == own);
+            if meant && !served.serves_wakeup() {
                 debounce.woke(now, fastrand::f64());
             }
         }
@@ -225,8 +226,8 @@ impl<H: Handler> Run<H> {
         self.started = true;
         self.fallback_at = now + fallback_pause(self.setup.settings.fallback, fastrand::f64());
         for (served, debounce) in self.served.iter_mut().zip(&mut self.debounce) {
-            debounce.scanned(now);
-            served.begin(reason, None);
+            let woken = debounce.scanned(now);
+            served.begin(reason, woken);
         }
     }
 
@@ -246,18 +247,14 @@ impl<H: Handler> Run<H> {
         if now >= self.fallback_at {
             self.scan_all(ScanReason::Fallback, now);
         }
-        let woken: Vec<Option<Instant>> = self.debounce.iter_mut().map(|d| d.take(now)).collect();
-        if woken.iter().any(Option::is_some) {
-            self.fallback_at = now + fallback_pause(self.setup.settings.fallback, fastrand::f64());
-            for (served, woken) in self.served.iter_mut().zip(woken) {
-                // A wake-up scans all ledgers; what it finds where it was not meant was found without one.
-                let reason = if woken.is_some() { ScanReason::Notify } else { ScanReason::Fallback };
-                served.begin(reason, woken);
-            }
+        if self.debounce.iter().any(|d| d.is_due(now)) {
+            // A wake-up scans all ledgers; what it finds where none was meant was found without one.
+            self.scan_all(ScanReason::Fallback, now);
         }
-        for served in &mut self.served {
+        for (served, debounce) in self.served.iter_mut().zip(&mut self.debounce) {
             if served.next_due.is_some_and(|due| due <= now) {
-                served.begin(ScanReason::Fallback, None);
+                let woken = debounce.scanned(now);
+                served.begin(ScanReason::Fallback, woken);
             }
         }
     }

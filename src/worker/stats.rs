@@ -6,6 +6,8 @@ use hdrhistogram::Histogram;
 
 use crate::model::{Counters, Percentiles};
 
+const HOUR_US: u64 = 3_600_000_000;
+
 /// Durations in microseconds, two significant digits: a few kilobytes, whatever is recorded.
 #[derive(Debug)]
 pub(super) struct Times(Option<Histogram<u32>>);
@@ -18,7 +20,8 @@ impl Times {
 
     pub(super) fn record(&mut self, took: Duration) {
         if let Some(h) = &mut self.0 {
-            h.saturating_record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1));
+            // Grows as far as it must, an hour at most, so it cannot fail.
+            let _ = h.record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX).clamp(1, HOUR_US));
         }
     }
 
