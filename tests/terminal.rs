@@ -44,6 +44,9 @@ fn program() {
         // then the database hangs: nothing comes any more
         while let Some(intent) = requests.blocking_recv() {
             match intent {
+                Intent::CountExpired { .. } if mode == "panic here" => {
+                    other_half.emit(Event::Note(Note { warn: true, text: "break".into() }));
+                }
                 Intent::Wake { .. } if mode == "panic" => panic!("a fault on another thread"),
                 Intent::Wake { .. } => {
                     other_half.emit(Event::Action(ActionEvent::WakeSent { channel: "pgwake_work".into() }));
@@ -57,7 +60,12 @@ fn program() {
         ascii: false,
         no_color: false,
         start: Instant::now(),
-        recorder: None,
+        // it runs on the thread that draws
+        recorder: Some(Box::new(|stamped| {
+            if let Event::Note(note) = &stamped.event {
+                assert_ne!(note.text, "break", "a fault on the drawing thread");
+            }
+        })),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let left = runtime.block_on(screen::run(fixtures::setup(), feed, intents, options));
@@ -197,6 +205,14 @@ fn a_panic_on_another_thread_ends_the_screen_and_its_report_can_be_read() {
     run.press("ny");
     run.wait_left("FAILED an internal error ended the screen");
     run.wait_text("a fault on another thread");
+}
+
+#[test]
+fn a_panic_on_the_drawing_thread_gives_the_terminal_back_before_its_report() {
+    let mut run = Running::start("panic here");
+    run.wait_live();
+    run.press("R");
+    run.wait_left("a fault on the drawing thread");
 }
 
 #[test]
