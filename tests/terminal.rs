@@ -31,7 +31,9 @@ fn program() {
     let feed = Arc::new(Feed::new());
     let (intents, mut requests) = tokio::sync::mpsc::channel(16);
     let other_half = Arc::clone(&feed);
+    pgwake::term::watch_panics();
     std::thread::spawn(move || {
+        assert_ne!(mode, "panic first", "a fault before the first word");
         if mode == "slow" {
             std::thread::sleep(Duration::from_millis(700));
         }
@@ -213,6 +215,15 @@ fn a_panic_on_the_drawing_thread_gives_the_terminal_back_before_its_report() {
     run.wait_live();
     run.press("R");
     run.wait_left("a fault on the drawing thread");
+}
+
+#[test]
+fn a_panic_before_the_first_word_enters_no_screen() {
+    let run = Running::start("panic first");
+    run.wait_text("FAILED an internal error ended the screen");
+    let s = run.seen.0.lock().unwrap();
+    assert!(!String::from_utf8_lossy(&s.raw).contains("\x1b[?1049h"));
+    assert!(s.screen.screen().contents().contains("a fault before the first word"));
 }
 
 #[test]

@@ -120,7 +120,7 @@ pub(super) fn lease_facts(
     let mut process = vec![heartbeat(ui, holder.and_then(|h| h.heartbeat), now)];
     let backend = holder
         .and_then(|h| h.backend)
-        .map_or_else(|| "no backend names it".to_owned(), |pid| format!("backend pid {pid}"));
+        .map_or_else(|| "backend not known".to_owned(), |pid| format!("backend pid {pid}"));
     process.push((format!("  {backend}"), dim));
     vec![
         field(
