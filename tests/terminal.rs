@@ -31,7 +31,9 @@ fn program() {
     let feed = Arc::new(Feed::new());
     let (intents, mut requests) = tokio::sync::mpsc::channel(16);
     let other_half = Arc::clone(&feed);
+    pgwake::term::watch_panics();
     std::thread::spawn(move || {
+        assert_ne!(mode, "panic first", "a fault before the first word");
         if mode == "slow" {
             std::thread::sleep(Duration::from_millis(700));
         }
@@ -44,6 +46,9 @@ fn program() {
         // then the database hangs: nothing comes any more
         while let Some(intent) = requests.blocking_recv() {
             match intent {
+                Intent::CountExpired { .. } if mode == "panic here" => {
+                    other_half.emit(Event::Note(Note { warn: true, text: "break".into() }));
+                }
                 Intent::Wake { .. } if mode == "panic" => panic!("a fault on another thread"),
                 Intent::Wake { .. } => {
                     other_half.emit(Event::Action(ActionEvent::WakeSent { channel: "pgwake_work".into() }));
@@ -57,7 +62,12 @@ fn program() {
         ascii: false,
         no_color: false,
         start: Instant::now(),
-        recorder: None,
+        // it runs on the thread that draws
+        recorder: Some(Box::new(|stamped| {
+            if let Event::Note(note) = &stamped.event {
+                assert_ne!(note.text, "break", "a fault on the drawing thread");
+            }
+        })),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let left = runtime.block_on(screen::run(fixtures::setup(), feed, intents, options));
@@ -197,6 +207,23 @@ fn a_panic_on_another_thread_ends_the_screen_and_its_report_can_be_read() {
     run.press("ny");
     run.wait_left("FAILED an internal error ended the screen");
     run.wait_text("a fault on another thread");
+}
+
+#[test]
+fn a_panic_on_the_drawing_thread_gives_the_terminal_back_before_its_report() {
+    let mut run = Running::start("panic here");
+    run.wait_live();
+    run.press("R");
+    run.wait_left("a fault on the drawing thread");
+}
+
+#[test]
+fn a_panic_before_the_first_word_enters_no_screen() {
+    let run = Running::start("panic first");
+    run.wait_text("FAILED an internal error ended the screen");
+    let s = run.seen.0.lock().unwrap();
+    assert!(!String::from_utf8_lossy(&s.raw).contains("\x1b[?1049h"));
+    assert!(s.screen.screen().contents().contains("a fault before the first word"));
 }
 
 #[test]

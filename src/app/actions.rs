@@ -32,7 +32,7 @@ pub(super) fn open_release(app: &mut App, lease: Lease, now: Now) {
         return notice(app, "release refused: the server has not told about this ledger yet", now);
     };
     // whether it has expired is a question to the server's clock as it is, not to a frozen picture
-    let server_now = live_server_now(app, now);
+    let server_now = app.live_server_now(now);
     app.dialog = Some(Dialog::Release(Box::new(Release {
         needs_typing: !lease.is_expired(server_now),
         holder: app.holder_named(&lease.holder).cloned(),
@@ -41,14 +41,6 @@ pub(super) fn open_release(app: &mut App, lease: Lease, now: Now) {
         typed: String::new(),
         phase: ReleasePhase::Asking,
     })));
-}
-
-fn live_server_now(app: &App, now: Now) -> chrono::DateTime<chrono::Utc> {
-    let live = app.ledger().and_then(|l| app.world.ledgers.iter().find(|w| w.name == l.name));
-    match live.and_then(|l| l.sample.as_ref()) {
-        Some((s, arrived)) => s.taken_at + now.mono.saturating_sub(*arrived),
-        None => app.server_now(now),
-    }
 }
 
 pub(super) fn count_expired(app: &mut App, now: Now) -> Vec<Intent> {

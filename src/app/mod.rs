@@ -292,6 +292,15 @@ impl App {
         }
     }
 
+    /// The same as it is, whatever the picture: what decides whether a lease has expired.
+    pub fn live_server_now(&self, now: Now) -> DateTime<Utc> {
+        let live = self.ledger().and_then(|l| self.world.ledgers.iter().find(|w| w.name == l.name));
+        match live.and_then(|l| l.sample.as_ref()) {
+            Some((s, arrived)) => s.taken_at + now.mono.saturating_sub(*arrived),
+            None => self.server_now(now),
+        }
+    }
+
     /// Whether it is draining, and if not, why.
     pub fn diagnosis(&self, now: Now) -> Diagnosis {
         let world = self.world();

@@ -26,6 +26,7 @@ pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
 }
 
 fn on_event(app: &mut App, event: Event, now: Now) {
+    let is_sample = matches!(event, Event::Sample(_));
     let world = &mut app.world;
     world.log.record(&event, now);
     match event {
@@ -41,7 +42,10 @@ fn on_event(app: &mut App, event: Event, now: Now) {
         Event::Note(_) => {}
     }
     if app.frozen.is_none() {
-        follow(app);
+        follow_log(app);
+        if is_sample {
+            follow_lists(app);
+        }
     }
 }
 
@@ -65,8 +69,14 @@ fn on_action(app: &mut App, event: &ActionEvent, now: Now) {
     }
 }
 
-/// Lets the selections find their things in what is shown now.
+/// Lets every selection find its thing in what is shown now.
 fn follow(app: &mut App) {
+    follow_lists(app);
+    follow_log(app);
+}
+
+/// Leases and holders: they change with a sample, which is rarer than an event.
+fn follow_lists(app: &mut App) {
     let mut lease = std::mem::take(&mut app.lease);
     {
         let list = app.leases();
@@ -79,6 +89,9 @@ fn follow(app: &mut App) {
         holder.follow(list.len(), |i| list[i].name.clone(), |k| list.iter().position(|h| h.name == *k));
     }
     app.holder = holder;
+}
+
+fn follow_log(app: &mut App) {
     let mut event = std::mem::take(&mut app.event);
     {
         let log = &app.world().log;

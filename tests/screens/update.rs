@@ -302,6 +302,21 @@ fn a_frozen_picture_stays_while_samples_go_on() {
 }
 
 #[test]
+fn a_release_over_a_frozen_picture_asks_about_now() {
+    let mut app = busy();
+    keys(&mut app, "3G ");
+    let id = app.lease_selection().key().unwrap().id.clone();
+    // a quarter of an hour later the newest sample shows it expired, the picture does not
+    let mut s = flowing(END + 900, 3.0, 3.0, 1);
+    hold(&mut s, Vec::new(), &[]);
+    send(&mut app, END as f64 + 900.0, Event::Sample(Box::new(s)));
+    update(&mut app, Msg::Key(Key::Char('r')), now_at(END as f64 + 900.5));
+    assert_eq!(release(&app).lease.id, id);
+    assert!(!release(&app).needs_typing);
+    assert!(app.drift(release(&app)).unwrap().contains("no longer"));
+}
+
+#[test]
 fn the_next_ledger_is_shown_and_told_apart() {
     let mut app = calm();
     assert_eq!(app.ledger().unwrap().name, "jobs");

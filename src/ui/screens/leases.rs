@@ -43,9 +43,9 @@ impl Columns {
         // what is left goes to the names
         let more = left / 3;
         c.id += more.min(26);
-        c.holder += more.min(28);
+        c.holder += more.min(36);
         if c.job_type > 0 {
-            c.job_type += more.min(18);
+            c.job_type += more.min(26);
         } else {
             c.holder += more.min(10);
         }

@@ -1,5 +1,6 @@
 //! What lies over a screen.
 
+use chrono::{DateTime, Utc};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -99,9 +100,14 @@ fn text_rows(ui: Ui<'_>, lines: &[String], cells: usize) -> Rows {
     rows
 }
 
-/// What is known of a lease and its holder.
-pub(super) fn lease_facts(ui: Ui<'_>, lease: &Lease, holder: Option<&Holder>, cells: usize) -> Rows {
-    let now = ui.app.server_now(ui.now);
+/// What is known of a lease and its holder at server time `now`.
+pub(super) fn lease_facts(
+    ui: Ui<'_>,
+    lease: &Lease,
+    holder: Option<&Holder>,
+    now: DateTime<Utc>,
+    cells: usize,
+) -> Rows {
     let text = ui.style(Role::Text);
     let dim = ui.style(Role::Dim);
     let cut = |s: &str| fit(s, crate::text::width(s).min(cells.saturating_sub(12)));
@@ -114,7 +120,7 @@ pub(super) fn lease_facts(ui: Ui<'_>, lease: &Lease, holder: Option<&Holder>, ce
     let mut process = vec![heartbeat(ui, holder.and_then(|h| h.heartbeat), now)];
     let backend = holder
         .and_then(|h| h.backend)
-        .map_or_else(|| "no backend names it".to_owned(), |pid| format!("backend pid {pid}"));
+        .map_or_else(|| "backend not known".to_owned(), |pid| format!("backend pid {pid}"));
     process.push((format!("  {backend}"), dim));
     vec![
         field(
@@ -134,7 +140,7 @@ pub(super) fn lease_facts(ui: Ui<'_>, lease: &Lease, holder: Option<&Holder>, ce
 }
 
 fn lease_rows(ui: Ui<'_>, lease: &Lease, holder: Option<&Holder>, cells: usize) -> Rows {
-    let mut rows = lease_facts(ui, lease, holder, cells);
+    let mut rows = lease_facts(ui, lease, holder, ui.app.server_now(ui.now), cells);
     rows.push(Vec::new());
     rows.push(keys(ui, &[("r", "release"), ("Esc", "back")]));
     rows
