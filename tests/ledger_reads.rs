@@ -140,6 +140,7 @@ async fn leases_come_by_expiry_up_to_the_limit_and_bear_what_a_release_needs() {
             attempts: Some(1),
             max_attempts: Some(5),
             running: true,
+            expired: false,
         }
     );
     assert_eq!(ledger.leases(&session, 2).await.unwrap(), leases[..2]);

@@ -86,6 +86,7 @@ fn on_screen(args: &cli::Demo) -> Outcome {
     setup.label = Some("DEMO".to_owned());
     setup.faults = Fault::ALL.to_vec();
     setup.worker = app::WorkerSetup::Available { handler: "simulate".to_owned() };
+    setup.lease_s = crate::demo::LEASE.as_secs_f64();
     setup.fallback_s = fallback.as_secs_f64();
     let mut screen = ScreenOptions::from_env(start);
     screen.theme.clone_from(&args.theme);

@@ -325,7 +325,11 @@ pub(super) fn draining(e: &Evidence<'_>) -> Answer {
             let mark = if exact { "" } else { "≥" };
             ("draining", format!(" · empty in {mark}{}", age(n as f64 / g)))
         }
-        Some(g) if g < -0.05 * done => ("falling behind", format!(" · grows by {}", rate(-g))),
+        // A backlog that grows for a moment while nothing waits long is a burst, and bursts are normal.
+        Some(g) if g < -0.05 * done && oldest(e).is_some_and(|o| o > e.limits.oldest_ready_s / 6.0) => {
+            ("falling behind", format!(" · grows by {}", rate(-g)))
+        }
+        Some(g) if g < -0.05 * done => ("draining", format!(" · grows by {}", rate(-g))),
         _ => ("draining", String::new()),
     };
     let level = if headline == "falling behind" { level.max(Level::Warn) } else { level };
