@@ -29,7 +29,7 @@ pub use load::{Load, load};
 pub use migrate::{Migrated, migrate, migrations};
 pub use open::{LedgerError, Problem, detect, open_all};
 pub use practice::{create_database, terminate_listeners};
-pub use read::LeaseRow;
+pub use read::{CappedCounts, LeaseRow};
 pub use release::{Audit, Release};
 pub use renew::Renewed;
 pub use scratch::{ScratchError, mark_scratch};

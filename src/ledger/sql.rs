@@ -27,12 +27,8 @@ pub(super) struct Statements {
     pub release_expired: String,
     pub find: String,
     pub lease_of: String,
-    pub count_ready: String,
-    pub count_scheduled: String,
-    pub count_running: String,
-    pub count_expired: String,
+    pub counts: String,
     pub count_expired_of: String,
-    pub count_failed: String,
     pub oldest_ready: String,
     pub next_scheduled: String,
     pub leases: String,
@@ -56,12 +52,8 @@ impl Statements {
             release_expired: b.release_expired(),
             find: b.find(),
             lease_of: b.leases(&format!("{} = $2::text::{}", p.id(), types.id)),
-            count_ready: b.count(&format!("{} and {} <= now()", p.is_ready(), p.due())),
-            count_scheduled: b.count(&format!("{} and {} > now()", p.is_ready(), p.due())),
-            count_running: b.count(&p.is_running()),
-            count_expired: b.count(&b.is_expired()),
+            counts: b.counts(),
             count_expired_of: b.count(&format!("{} and {}", b.is_expired(), b.is_holder("$2"))),
-            count_failed: b.count(&p.is_failed()),
             oldest_ready: b.edge("now() - ", "<=", ""),
             next_scheduled: b.edge("", ">", " - now()"),
             leases: b.leases(&p.is_running()),
@@ -83,11 +75,7 @@ impl Statements {
             ("release", &self.release),
             ("release_expired", &self.release_expired),
             ("find", &self.find),
-            ("count_ready", &self.count_ready),
-            ("count_scheduled", &self.count_scheduled),
-            ("count_running", &self.count_running),
-            ("count_expired", &self.count_expired),
-            ("count_failed", &self.count_failed),
+            ("counts", &self.counts),
             ("oldest_ready", &self.oldest_ready),
             ("next_scheduled", &self.next_scheduled),
             ("leases", &self.leases),
@@ -418,6 +406,21 @@ impl Builder<'_> {
             "select count(*) from (select 1 from {} t where {condition} limit $1) capped",
             self.p.relation()
         )
+    }
+
+    /// All states in one statement, so that they are of one snapshot and add up: a job on its way from one
+    /// state to another is counted once.
+    fn counts(&self) -> String {
+        let p = self.p;
+        let each = [
+            format!("{} and {} <= now()", p.is_ready(), p.due()),
+            format!("{} and {} > now()", p.is_ready(), p.due()),
+            p.is_running(),
+            self.is_expired(),
+            p.is_failed(),
+        ];
+        let parts: Vec<String> = each.iter().map(|c| format!("({})", self.count(c))).collect();
+        format!("select {}", parts.join(",\n       "))
     }
 
     /// The first waiting row on one side of now, in the due order.

@@ -278,7 +278,9 @@ pub(super) fn holder_dead(e: &Evidence<'_>) -> Answer {
         .current()
         .and_then(|l| l.iter().filter_map(|l| l.expires).min())
         .map(|at| (e.server_now - at).num_milliseconds() as f64 / 1e3);
-    let overdue = first.is_none_or(|s| s > e.fallback_s);
+    // Ready jobs and expired leases stand in one order: behind older jobs they merely wait their turn.
+    let at_the_head = first.is_none_or(|s| oldest(e).is_none_or(|o| o <= s));
+    let overdue = at_the_head && first.is_none_or(|s| s > e.fallback_s);
     // the next scan takes them: no news while there is other work
     if !overdue && ready(e).is_none_or(|(n, _)| n > 0) {
         return None;
