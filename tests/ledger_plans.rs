@@ -32,7 +32,8 @@ async fn fill(client: &tokio_postgres::Client, table: &str, stale: bool) {
     };
     let done = states.split(',').next().unwrap();
     let failed = states.split(", ").last().unwrap();
-    let date = if table == "jobs" { format!("n % 10 < 5 or n % 10 = 9") } else { "n % 10 < 5".to_owned() };
+    let date =
+        if table == "jobs" { "n % 10 < 5 or n % 10 = 9".to_string() } else { "n % 10 < 5".to_owned() };
     let due = if table == "jobs" { "run_at" } else { "next_attempt_at" };
     run(
         client,

@@ -100,10 +100,13 @@ async fn live(db: &Db, session: &Session, ledger: &Ledger) {
     let again = claim_one(session, ledger, "w", LONG).await;
     assert_eq!((again.id.as_str(), again.attempt, again.was_expired), (first.as_str(), Some(2), true));
     assert_eq!(state_of(&first).await, p.states.running);
-    assert_eq!(ledger.done(session, &[key(&late)]).await.unwrap().lost, [first.clone()]);
-    assert_eq!(ledger.renew(session, &[key(&late)], LONG).await.unwrap().lost, [first.clone()]);
+    assert_eq!(ledger.done(session, &[key(&late)]).await.unwrap().lost, std::slice::from_ref(&first));
+    assert_eq!(
+        ledger.renew(session, &[key(&late)], LONG).await.unwrap().lost,
+        std::slice::from_ref(&first)
+    );
     assert_eq!(ledger.renew(session, &[key(&again)], LONG).await.unwrap().renewed[0].0, first);
-    assert_eq!(ledger.done(session, &[key(&again)]).await.unwrap().recorded, [first.clone()]);
+    assert_eq!(ledger.done(session, &[key(&again)]).await.unwrap().recorded, std::slice::from_ref(&first));
     assert_eq!(state_of(&first).await, p.states.done);
 
     // leases and release
@@ -123,9 +126,9 @@ async fn live(db: &Db, session: &Session, ledger: &Ledger) {
         let (id, token) = key(&job);
         let failure = Failure { id, token, error: "bad".into(), delay: std::time::Duration::ZERO };
         let failed = ledger.failed(session, &[failure]).await.unwrap();
-        assert_eq!(failed.recorded, [moved.id.clone()]);
+        assert_eq!(failed.recorded, std::slice::from_ref(&moved.id));
         if job.attempt == job.max_attempts {
-            assert_eq!(failed.gave_up, [moved.id.clone()]);
+            assert_eq!(failed.gave_up, std::slice::from_ref(&moved.id));
             break;
         }
         assert_eq!(failed.gave_up, Vec::<String>::new());
@@ -136,7 +139,7 @@ async fn live(db: &Db, session: &Session, ledger: &Ledger) {
     // give back, die on the last attempt, release in bulk
     let next = lease_of(session, ledger, rest.iter().find(|id| **id != moved.id).unwrap()).await;
     let back = Giveback { id: next.id.clone(), token: next.token.clone(), started: true };
-    assert_eq!(ledger.give_back(session, &[back]).await.unwrap().recorded, [next.id.clone()]);
+    assert_eq!(ledger.give_back(session, &[back]).await.unwrap().recorded, std::slice::from_ref(&next.id));
     let job = claim_one(session, ledger, "dead", OVER).await;
     assert_eq!(ids(std::slice::from_ref(&job)), [&next.id]);
     assert_eq!(ledger.release_expired_batch(session, Some("dead"), &audit()).await.unwrap(), 1);
