@@ -284,7 +284,7 @@ async fn an_idle_session_timeout_of_the_role_does_not_end_it() {
     run(
         &admin,
         &format!(
-            "create role idle_{0} login; alter role idle_{0} set idle_session_timeout = '150ms'",
+            "create role idle_{0} login; alter role idle_{0} set idle_session_timeout = '1s'",
             db.name
         ),
     )
