@@ -192,7 +192,7 @@ async fn the_fifth_failure_gives_up() {
             let at_once =
                 Failure { delay: Duration::ZERO, error: format!("error {attempt}"), ..failure(&job) };
             let failed = ledger.failed(&session, &[at_once]).await.unwrap();
-            assert_eq!(failed.recorded, [job.id.clone()]);
+            assert_eq!(failed.recorded, std::slice::from_ref(&job.id));
             let expected = if attempt == 5 { vec![job.id] } else { vec![] };
             assert_eq!(failed.gave_up, expected, "attempt {attempt} on {}", ledger.name());
         }
@@ -301,7 +301,7 @@ async fn a_crash_between_publishing_and_sent_publishes_again_and_the_consumer_ap
     let second = claim_one(&session, &ledger, "lives", LONG).await;
     assert_eq!((ids(std::slice::from_ref(&second)), second.was_expired), (vec![first.id.as_str()], true));
     publish(&second).await;
-    assert_eq!(ledger.done(&session, &[key(&second)]).await.unwrap().recorded, [second.id.clone()]);
+    assert_eq!(ledger.done(&session, &[key(&second)]).await.unwrap().recorded, [second.id]);
 
     assert_eq!(number(&client, "select count(*) from delivered").await, 2, "at least once");
     assert_eq!(number(&client, "select count(*) from applied").await, 1, "applied once");

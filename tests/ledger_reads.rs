@@ -13,11 +13,11 @@ use support::ledger::{
 async fn a_count_is_exact_up_to_its_cap_and_says_when_there_are_more() {
     for name in ["jobs", "outbox"] {
         let (db, session, ledger) = with_ledger(name).await;
-        assert_eq!(ledger.count_ready(&session, 5).await.unwrap(), (0, false));
+        assert_eq!(ledger.counts(&session, 5).await.unwrap().ready, (0, false));
         fill(&session, &ledger, 20).await;
-        assert_eq!(ledger.count_ready(&session, 20).await.unwrap(), (20, false));
-        assert_eq!(ledger.count_ready(&session, 21).await.unwrap(), (20, false));
-        assert_eq!(ledger.count_ready(&session, 19).await.unwrap(), (19, true));
+        assert_eq!(ledger.counts(&session, 20).await.unwrap().ready, (20, false));
+        assert_eq!(ledger.counts(&session, 21).await.unwrap().ready, (20, false));
+        assert_eq!(ledger.counts(&session, 19).await.unwrap().ready, (19, true));
 
         claim(&session, &ledger, "w", 3, OVER).await;
         claim(&session, &ledger, "w", 4, LONG).await;
@@ -36,14 +36,14 @@ async fn a_count_is_exact_up_to_its_cap_and_says_when_there_are_more() {
             ),
         )
         .await;
-        assert_eq!(ledger.count_ready(&session, 100).await.unwrap(), (10, false));
-        assert_eq!(ledger.count_running(&session, 100).await.unwrap(), (7, false));
-        assert_eq!(ledger.count_running(&session, 6).await.unwrap(), (6, true));
-        assert_eq!(ledger.count_expired(&session, 100).await.unwrap(), (3, false));
-        assert_eq!(ledger.count_expired(&session, 2).await.unwrap(), (2, true));
-        assert_eq!(ledger.count_failed(&session, 100).await.unwrap(), (2, false));
-        assert_eq!(ledger.count_failed(&session, 1).await.unwrap(), (1, true));
-        assert_eq!(ledger.count_scheduled(&session, 100).await.unwrap(), (0, false));
+        assert_eq!(ledger.counts(&session, 100).await.unwrap().ready, (10, false));
+        assert_eq!(ledger.counts(&session, 100).await.unwrap().running, (7, false));
+        assert_eq!(ledger.counts(&session, 6).await.unwrap().running, (6, true));
+        assert_eq!(ledger.counts(&session, 100).await.unwrap().expired, (3, false));
+        assert_eq!(ledger.counts(&session, 2).await.unwrap().expired, (2, true));
+        assert_eq!(ledger.counts(&session, 100).await.unwrap().failed, (2, false));
+        assert_eq!(ledger.counts(&session, 1).await.unwrap().failed, (1, true));
+        assert_eq!(ledger.counts(&session, 100).await.unwrap().scheduled, (0, false));
     }
 }
 
@@ -68,8 +68,8 @@ async fn the_oldest_ready_job_is_measured_from_when_it_became_due() {
         assert!((5.0..65.0).contains(&age), "{age}");
         let next = ledger.next_scheduled(&session).await.unwrap().unwrap();
         assert!((3540.0..=3600.0).contains(&next), "{next}");
-        assert_eq!(ledger.count_ready(&session, 9).await.unwrap(), (1, false));
-        assert_eq!(ledger.count_scheduled(&session, 9).await.unwrap(), (1, false));
+        assert_eq!(ledger.counts(&session, 9).await.unwrap().ready, (1, false));
+        assert_eq!(ledger.counts(&session, 9).await.unwrap().scheduled, (1, false));
         // held jobs are not waiting, however old they are
         claim_one(&session, &ledger, "w", OVER).await;
         assert_eq!(ledger.oldest_ready(&session).await.unwrap(), None);
@@ -100,10 +100,10 @@ async fn an_infinite_time_never_breaks_a_figure() {
     assert!((7.0..67.0).contains(&age), "{age}");
     let next = ledger.next_scheduled(&session).await.unwrap().unwrap();
     assert!((1.0..=60.0).contains(&next), "{next}");
-    assert_eq!(ledger.count_ready(&session, 9).await.unwrap(), (2, false));
-    assert_eq!(ledger.count_scheduled(&session, 9).await.unwrap(), (2, false));
-    assert_eq!(ledger.count_running(&session, 9).await.unwrap(), (2, false));
-    assert_eq!(ledger.count_expired(&session, 9).await.unwrap(), (1, false));
+    assert_eq!(ledger.counts(&session, 9).await.unwrap().ready, (2, false));
+    assert_eq!(ledger.counts(&session, 9).await.unwrap().scheduled, (2, false));
+    assert_eq!(ledger.counts(&session, 9).await.unwrap().running, (2, false));
+    assert_eq!(ledger.counts(&session, 9).await.unwrap().expired, (1, false));
     let leases = ledger.leases(&session, 9).await.unwrap();
     assert_eq!(
         leases.iter().map(|l| (l.job_type.as_str(), l.expires)).collect::<Vec<_>>(),
@@ -186,11 +186,11 @@ async fn every_figure_can_be_read_on_a_read_only_session() {
     fill(&session, &ledger, 2).await;
     claim_one(&session, &ledger, "w", LONG).await;
     let stats = session_for(&db, Purpose::Stats).await;
-    assert_eq!(ledger.count_ready(&stats, 9).await.unwrap(), (1, false));
-    assert_eq!(ledger.count_scheduled(&stats, 9).await.unwrap(), (0, false));
-    assert_eq!(ledger.count_running(&stats, 9).await.unwrap(), (1, false));
-    assert_eq!(ledger.count_expired(&stats, 9).await.unwrap(), (0, false));
-    assert_eq!(ledger.count_failed(&stats, 9).await.unwrap(), (0, false));
+    assert_eq!(ledger.counts(&stats, 9).await.unwrap().ready, (1, false));
+    assert_eq!(ledger.counts(&stats, 9).await.unwrap().scheduled, (0, false));
+    assert_eq!(ledger.counts(&stats, 9).await.unwrap().running, (1, false));
+    assert_eq!(ledger.counts(&stats, 9).await.unwrap().expired, (0, false));
+    assert_eq!(ledger.counts(&stats, 9).await.unwrap().failed, (0, false));
     assert!(ledger.oldest_ready(&stats).await.unwrap().is_some());
     assert_eq!(ledger.next_scheduled(&stats).await.unwrap(), None);
     assert_eq!(ledger.leases(&stats, 9).await.unwrap().len(), 1);

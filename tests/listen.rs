@@ -232,6 +232,14 @@ async fn while_the_server_is_away_it_tries_again_with_growing_pauses_and_comes_b
     notify(&client, "work").await;
     assert_eq!(timeout(DEADLINE, wakes.recv()).await.unwrap().unwrap(), wake("work"));
     assert_eq!(listening.told.downs().len(), 1, "one loss, however many attempts");
+
+    // the next loss begins anew
+    let before = listening.told.listens().len();
+    server.stop_only(Halt::Immediate).unwrap();
+    let retry =
+        listening.told.until("an attempt", |t| t.listens().into_iter().skip(before).find(is_retry)).await;
+    let Listen::Retry { attempt: 1, after_ms: 200..=400, .. } = retry else { panic!("{retry:?}") };
+    assert_eq!(listening.told.downs().len(), 2);
 }
 
 #[tokio::test]
@@ -276,7 +284,7 @@ async fn an_idle_session_timeout_of_the_role_does_not_end_it() {
     run(
         &admin,
         &format!(
-            "create role idle_{0} login; alter role idle_{0} set idle_session_timeout = '150ms'",
+            "create role idle_{0} login; alter role idle_{0} set idle_session_timeout = '1s'",
             db.name
         ),
     )
