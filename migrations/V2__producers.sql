@@ -25,13 +25,14 @@ $$;
 comment on function pgwake.enqueue(text, jsonb, timestamptz) is
     'Adds one job and sends one wake-up in the caller''s transaction. Returns the job id.';
 
-create function pgwake.enqueue(job_types text[], payloads jsonb[], run_ats timestamptz[] default null)
+-- The array forms have names of their own: overloaded, a call with plain literals would be ambiguous.
+create function pgwake.enqueue_many(job_types text[], payloads jsonb[], run_ats timestamptz[] default null)
 returns setof bigint
 language plpgsql as $$
 begin
     if cardinality(job_types) is distinct from cardinality(payloads)
        or (run_ats is not null and cardinality(run_ats) <> cardinality(job_types)) then
-        raise exception 'enqueue: the arrays differ in length (% types, % payloads, % times)',
+        raise exception 'enqueue_many: the arrays differ in length (% types, % payloads, % times)',
             cardinality(job_types), cardinality(payloads), cardinality(run_ats)
             using errcode = 'array_subscript_error',
                   hint = 'Give one payload and, if at all, one time for each job type.';
@@ -49,7 +50,7 @@ begin
 end
 $$;
 
-comment on function pgwake.enqueue(text[], jsonb[], timestamptz[]) is
+comment on function pgwake.enqueue_many(text[], jsonb[], timestamptz[]) is
     'Adds many jobs and sends one wake-up in the caller''s transaction. Returns the job ids in order.';
 
 create function pgwake.publish(topic text, key text, payload jsonb default '{}')
@@ -69,13 +70,13 @@ $$;
 comment on function pgwake.publish(text, text, jsonb) is
     'Adds one message and sends one wake-up in the caller''s transaction. Returns the message id, by which readers de-duplicate.';
 
-create function pgwake.publish(topics text[], keys text[], payloads jsonb[])
+create function pgwake.publish_many(topics text[], keys text[], payloads jsonb[])
 returns setof bigint
 language plpgsql as $$
 begin
     if cardinality(topics) is distinct from cardinality(payloads)
        or cardinality(topics) is distinct from cardinality(keys) then
-        raise exception 'publish: the arrays differ in length (% topics, % keys, % payloads)',
+        raise exception 'publish_many: the arrays differ in length (% topics, % keys, % payloads)',
             cardinality(topics), cardinality(keys), cardinality(payloads)
             using errcode = 'array_subscript_error',
                   hint = 'Give one key (null is allowed) and one payload for each topic.';
@@ -93,5 +94,5 @@ begin
 end
 $$;
 
-comment on function pgwake.publish(text[], text[], jsonb[]) is
+comment on function pgwake.publish_many(text[], text[], jsonb[]) is
     'Adds many messages and sends one wake-up in the caller''s transaction. Returns the message ids in order.';

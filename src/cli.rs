@@ -1,1 +1,339 @@
-//! Arguments.
+//! Arguments. As in psql, `-h` is the host; help is `--help` and `-?`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+/// A terminal dashboard for work queues kept in PostgreSQL tables.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pgwake",
+    version,
+    disable_help_flag = true,
+    disable_help_subcommand = true,
+    args_conflicts_with_subcommands = false,
+    subcommand_negates_reqs = true,
+    after_help = "Without a command: the dashboard. PG* environment variables are read as by psql."
+)]
+pub struct Cli {
+    /// What to do; nothing: the dashboard.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Connection string or database name.
+    #[arg(value_name = "CONNINFO")]
+    pub conninfo: Option<String>,
+    /// How the dashboard behaves.
+    #[command(flatten)]
+    pub dashboard: Dashboard,
+    /// Where to connect.
+    #[command(flatten)]
+    pub connect: Connect,
+    /// Print help.
+    #[arg(long, short = '?', action = ArgAction::Help, global = true)]
+    help: Option<bool>,
+}
+
+/// Connection options, the same for every command.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Connect {
+    /// Server host, or the folder of a unix socket.
+    #[arg(short = 'h', long, global = true, value_name = "HOST")]
+    pub host: Option<String>,
+    /// Server port.
+    #[arg(short, long, global = true, value_name = "PORT")]
+    pub port: Option<String>,
+    /// Role.
+    #[arg(short = 'U', long = "username", global = true, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Database, or a connection string.
+    #[arg(short, long, global = true, value_name = "DBNAME")]
+    pub dbname: Option<String>,
+    /// Ledger profile: a built-in name (jobs, outbox, jobs-plain) or a TOML file; repeatable. Without it,
+    /// every ledger of a known profile that exists.
+    #[arg(long, global = true, value_name = "NAME|FILE")]
+    pub profile: Vec<String>,
+}
+
+/// Options of the dashboard.
+#[derive(Clone, Debug, Args)]
+pub struct Dashboard {
+    /// Take every action away.
+    #[arg(long)]
+    pub read_only: bool,
+    /// Pause between samples.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub interval: Duration,
+    /// Handler of the embedded worker (practice only: the ledger must be marked as scratch).
+    #[arg(long, value_name = "HANDLER")]
+    pub handler: Option<HandlerName>,
+    /// Theme: dark or light.
+    #[arg(long, default_value = "dark")]
+    pub theme: String,
+    /// Draw with ASCII characters only.
+    #[arg(long)]
+    pub ascii: bool,
+    /// Also write every event to this file, one JSON line each; payloads are never in it.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+}
+
+/// Handlers that ship.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HandlerName {
+    /// Sleeps as the payload says.
+    Simulate,
+    /// Does nothing.
+    Noop,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// A throwaway PostgreSQL with producers, workers and the dashboard; faults on F.
+    Demo(Demo),
+    /// A drain worker without a screen.
+    Work(Work),
+    /// Add one job, or many from standard input.
+    Enqueue(Enqueue),
+    /// Create or upgrade the schema.
+    Migrate(Migrate),
+    /// One sample for pipes and cron.
+    Status(Status),
+    /// List the leases.
+    Leases(Leases),
+    /// Give held jobs back to the queue.
+    Release(Release),
+    /// Fault drills on a throwaway server, judged by the ledger's final state.
+    Drill(Drill),
+}
+
+/// Options of `demo`.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Folder with the PostgreSQL server binaries.
+    #[arg(long, value_name = "DIR")]
+    pub pg_bin: Option<PathBuf>,
+    /// Jobs per second that the producers add.
+    #[arg(long, default_value_t = 40.0)]
+    pub rate: f64,
+    /// Run without a screen and print the final sample as JSON.
+    #[arg(long)]
+    pub headless: bool,
+    /// How long to run without a screen.
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "headless")]
+    pub seconds: u64,
+    /// Theme: dark or light.
+    #[arg(long, default_value = "dark")]
+    pub theme: String,
+    /// Draw with ASCII characters only.
+    #[arg(long)]
+    pub ascii: bool,
+}
+
+/// Options of `work`.
+#[derive(Debug, Args)]
+pub struct Work {
+    /// Connection string or database name.
+    pub conninfo: Option<String>,
+    /// What to do with a job. Both do no work: the ledger must be marked as scratch.
+    #[arg(long, value_name = "HANDLER")]
+    pub handler: HandlerName,
+    /// End when nothing is due and nothing is held by this worker.
+    #[arg(long)]
+    pub until_empty: bool,
+    /// The first wake-up after a quiet spell scans at once.
+    #[arg(long)]
+    pub eager: bool,
+    /// Jobs per claim.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub batch: u16,
+    /// Jobs in hand at once.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub concurrency: u16,
+    /// Length of a lease; renewed at a third.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2m")]
+    pub lease: Duration,
+    /// Scan after this long without a wake-up.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
+    pub fallback: Duration,
+    /// Wait this long after a wake-up, so that others fold into one scan (100ms to 300ms).
+    #[arg(long, value_name = "TIME", value_parser = debounce, default_value = "200ms")]
+    pub debounce: Duration,
+    /// Jobs per 30 s before the load is looked at, or "off".
+    #[arg(long, value_name = "N|off", value_parser = budget, default_value = "200")]
+    pub budget: Budget,
+    /// How long jobs in hand may take to end on shutdown.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
+    pub grace: Duration,
+    /// Name on the leases; unique per process.
+    #[arg(long)]
+    pub name: Option<String>,
+}
+
+/// A drain budget, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget(pub Option<u64>);
+
+/// Options of `enqueue`.
+#[derive(Debug, Args)]
+pub struct Enqueue {
+    /// Type of the job, or topic of the message.
+    #[arg(value_name = "TYPE")]
+    pub job_type: String,
+    /// Payload as JSON; "-" reads one payload a line from standard input.
+    #[arg(value_name = "PAYLOAD", default_value = "{}")]
+    pub payload: String,
+    /// Message key, where the ledger has one.
+    #[arg(long)]
+    pub key: Option<String>,
+    /// Not before this much later.
+    #[arg(long = "in", value_name = "TIME", value_parser = duration)]
+    pub after: Option<Duration>,
+}
+
+/// Options of `migrate`.
+#[derive(Debug, Args)]
+pub struct Migrate {
+    /// Connection string or database name.
+    pub conninfo: Option<String>,
+    /// Print the SQL instead of running it.
+    #[arg(long)]
+    pub print: bool,
+    /// Also mark the (empty) ledgers as scratch: handlers that do no work may run on them.
+    #[arg(long)]
+    pub scratch: bool,
+}
+
+/// Options of `status`.
+#[derive(Debug, Args)]
+pub struct Status {
+    /// Connection string or database name.
+    pub conninfo: Option<String>,
+    /// As JSON: one object with one entry per ledger.
+    #[arg(long)]
+    pub json: bool,
+    /// Again every interval, until interrupted.
+    #[arg(long)]
+    pub watch: bool,
+    /// Pause between samples with --watch.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub interval: Duration,
+}
+
+/// Options of `leases`.
+#[derive(Debug, Args)]
+pub struct Leases {
+    /// Connection string or database name.
+    pub conninfo: Option<String>,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `release`.
+#[derive(Debug, Args)]
+pub struct Release {
+    /// Ids of held jobs, expired or not.
+    #[arg(value_name = "ID", conflicts_with_all = ["expired", "holder"])]
+    pub ids: Vec<String>,
+    /// All expired leases.
+    #[arg(long)]
+    pub expired: bool,
+    /// Only expired leases of this holder.
+    #[arg(long, value_name = "NAME")]
+    pub holder: Option<String>,
+    /// Say what would be released, and release nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask.
+    #[arg(long)]
+    pub yes: bool,
+    /// Why, for the audit.
+    #[arg(long, default_value = "from the command line")]
+    pub reason: String,
+}
+
+/// Options of `drill`.
+#[derive(Debug, Args)]
+pub struct Drill {
+    /// Names of drills, or "all".
+    #[arg(default_value = "all")]
+    pub names: Vec<String>,
+    /// Folder with the PostgreSQL server binaries.
+    #[arg(long, value_name = "DIR")]
+    pub pg_bin: Option<PathBuf>,
+    /// As JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `500ms`, `30s`, `2m`, `1h`; a bare number is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: f64 = number
+        .parse()
+        .map_err(|_| "a time needs a number and a unit, as in 500ms, 30s or 2m".to_owned())?;
+    let seconds = match unit {
+        "ms" => number / 1000.0,
+        "" | "s" => number,
+        "m" | "min" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return Err("the unit of a time is ms, s, m or h".to_owned()),
+    };
+    if !(0.001..=604_800.0).contains(&seconds) {
+        return Err("a time lies between 1ms and a week".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+fn debounce(text: &str) -> Result<Duration, String> {
+    let time = duration(text)?;
+    if (Duration::from_millis(100)..=Duration::from_millis(300)).contains(&time) {
+        Ok(time)
+    } else {
+        Err("the debounce lies between 100ms and 300ms".to_owned())
+    }
+}
+
+fn budget(text: &str) -> Result<Budget, String> {
+    match text {
+        "off" => Ok(Budget(None)),
+        number => match number.parse() {
+            Ok(n) if n > 0 => Ok(Budget(Some(n))),
+            _ => Err("the budget is a number of jobs from 1, or off".to_owned()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn h_is_the_host_as_in_psql() {
+        let cli =
+            Cli::try_parse_from(["pgwake", "-h", "db-1", "-p", "6000", "status", "-U", "me"]).unwrap();
+        assert_eq!(cli.connect.host.as_deref(), Some("db-1"));
+        assert_eq!(cli.connect.user.as_deref(), Some("me"));
+        assert!(matches!(cli.command, Some(Command::Status(_))));
+    }
+
+    #[test]
+    fn times_need_a_sane_number_and_unit() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("30"), Ok(Duration::from_secs(30)));
+        for bad in ["", "x", "5 days", "0s", "-1s", "1e9h"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+        assert!(debounce("99ms").is_err() && debounce("301ms").is_err());
+    }
+}

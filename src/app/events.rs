@@ -107,14 +107,15 @@ impl Log {
         }
     }
 
-    /// Adds a line, or counts it into the newest one when that has the same key. `text` gets the
+    /// Adds a line, or counts it into one of the newest when that has the same key. `text` gets the
     /// number of events and the sum of their jobs.
     fn fold(&mut self, now: Now, tone: Tone, key: String, jobs: u64, text: impl Fn(u64, u64) -> String) {
-        if let Some(last) = self.lines.back_mut()
-            && now.mono.saturating_sub(last.at) <= FOLD_WITHIN
-            && let Some(fold) = &mut last.fold
-            && fold.key == key
-        {
+        // two sessions that fail in turn fold each into its own line
+        for last in self.lines.iter_mut().rev().take(3) {
+            let Some(fold) = &mut last.fold else { continue };
+            if fold.key != key || now.mono.saturating_sub(last.at) > FOLD_WITHIN {
+                continue;
+            }
             fold.jobs += jobs;
             last.times += 1;
             last.text = text(last.times, fold.jobs);
@@ -161,7 +162,7 @@ impl Log {
         match listen {
             Listen::Up { channels, phases, again, .. } => {
                 let on = channels.join(", ");
-                let took = age(phases.listening_ms as f64 / 1e3);
+                let took = lasting(phases.listening_ms);
                 if *again {
                     self.push(now, Tone::Back, format!("listening again on {on}, {took} after the loss"));
                 } else {
@@ -289,6 +290,11 @@ impl Log {
             }
         }
     }
+}
+
+/// `21ms`, `0.8s`, `12.0s`: what took no time at all still took some.
+fn lasting(ms: u64) -> String {
+    if ms < 100 { format!("{ms}ms") } else { age(ms as f64 / 1e3) }
 }
 
 /// `, 7 times`, nothing for once.

@@ -7,6 +7,7 @@
 //!                                        App, which ui::draw only reads
 //! ```
 
+mod actions;
 pub mod diagnosis;
 pub mod dialog;
 pub mod events;
@@ -15,6 +16,7 @@ pub mod selection;
 pub mod series;
 mod state;
 mod update;
+mod world;
 
 pub use state::{Embedded, LedgerState, LinkState, ListenState, World};
 pub use update::update;
@@ -290,6 +292,15 @@ impl App {
         }
     }
 
+    /// The same as it is, whatever the picture: what decides whether a lease has expired.
+    pub fn live_server_now(&self, now: Now) -> DateTime<Utc> {
+        let live = self.ledger().and_then(|l| self.world.ledgers.iter().find(|w| w.name == l.name));
+        match live.and_then(|l| l.sample.as_ref()) {
+            Some((s, arrived)) => s.taken_at + now.mono.saturating_sub(*arrived),
+            None => self.server_now(now),
+        }
+    }
+
     /// Whether it is draining, and if not, why.
     pub fn diagnosis(&self, now: Now) -> Diagnosis {
         let world = self.world();
@@ -305,6 +316,7 @@ impl App {
             can_start_worker: matches!(self.setup.worker, WorkerSetup::Available { .. })
                 && self.refusal().is_none(),
             limits: &self.setup.thresholds,
+            fallback_s: self.setup.fallback_s,
             server_now: self.server_now(now),
             mono: now_shown.mono,
         })

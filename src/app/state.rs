@@ -196,3 +196,38 @@ impl World {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Reading;
+    use chrono::DateTime;
+
+    fn holder(name: &str, expired: u64) -> Holder {
+        Holder {
+            name: name.into(),
+            held: 1,
+            expired,
+            oldest_since: None,
+            next_expiry: None,
+            heartbeat: None,
+            backend: None,
+        }
+    }
+
+    #[test]
+    fn holders_with_expired_leases_lead_and_every_one_is_found_by_name() {
+        let at = DateTime::UNIX_EPOCH;
+        let mut sample = Sample::empty("jobs", at);
+        let all = [("d", 0), ("b", 2), ("a", 0), ("c", 1), ("e", 0)];
+        sample.holders = Reading::exact(all.iter().map(|(n, e)| holder(n, *e)).collect(), at);
+        let mut ledger = LedgerState::new("jobs");
+        ledger.take(Arc::new(sample), Duration::ZERO);
+        let names: Vec<&str> = ledger.holders().iter().map(|h| h.name.as_str()).collect();
+        assert_eq!(names, ["b", "c", "a", "d", "e"]);
+        for (name, _) in all {
+            assert_eq!(ledger.holder_named(name).unwrap().name, name);
+        }
+        assert!(ledger.holder_named("nobody").is_none());
+    }
+}

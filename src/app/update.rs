@@ -1,18 +1,12 @@
 //! Every change of the state, and what it asks of the world.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use super::dialog::{Ask, Bulk, BulkPhase, Dialog, Outcome, Release, ReleasePhase};
-use super::events::Tone;
-use super::health::{Level, Vital};
+use super::actions::{ask_wake, count_expired, open_release, release_selected, toggle_worker};
+use super::dialog::{Dialog, Outcome};
 use super::selection::Selection;
-use super::{
-    App, Embedded, LIST_CHROME, LeaseKey, LinkState, ListenState, Msg, Screen, WorkerSetup, World,
-};
-use crate::config::Thresholds;
+use super::world::{on_link, on_listen, on_sample, on_worker};
+use super::{App, Embedded, LIST_CHROME, LeaseKey, Msg, Screen};
 use crate::config::keys::{self, Action, Key};
-use crate::model::{ActionEvent, Event, Intent, Lease, Link, Listen, Now, Sample, WorkerEvent};
+use crate::model::{ActionEvent, Event, Intent, Lease, Now};
 
 /// Takes in one message; what comes back is to be carried out.
 pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
@@ -32,6 +26,7 @@ pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
 }
 
 fn on_event(app: &mut App, event: Event, now: Now) {
+    let is_sample = matches!(event, Event::Sample(_));
     let world = &mut app.world;
     world.log.record(&event, now);
     match event {
@@ -47,109 +42,11 @@ fn on_event(app: &mut App, event: Event, now: Now) {
         Event::Note(_) => {}
     }
     if app.frozen.is_none() {
-        follow(app);
-    }
-}
-
-fn on_link(world: &mut World, link: Link, now: Now) {
-    let down_since = match &world.link {
-        LinkState::Down { since, .. } => *since,
-        _ => now.mono,
-    };
-    match link {
-        Link::Up(server) => {
-            for facts in &server.ledgers {
-                world.ledger_mut(&facts.name);
-            }
-            world.server = Some(*server);
-            world.link = LinkState::Up { since: now.mono };
-        }
-        Link::Down(loss) => {
-            world.link = LinkState::Down { loss, since: down_since, retry_at: None, attempt: 0 };
-        }
-        Link::Retry { attempt, after_ms, loss } => {
-            let retry_at = Some(now.mono + Duration::from_millis(after_ms));
-            world.link = LinkState::Down { loss, since: down_since, retry_at, attempt };
+        follow_log(app);
+        if is_sample {
+            follow_lists(app);
         }
     }
-}
-
-fn on_listen(world: &mut World, listen: Listen, now: Now) {
-    let down_since = match &world.listen {
-        ListenState::Down { since, .. } => *since,
-        _ => now.mono,
-    };
-    world.listen = match listen {
-        Listen::Up { pid, channels, .. } => ListenState::Up { pid, channels, since: now.mono },
-        Listen::Down { loss, .. } => ListenState::Down { loss, since: down_since, retry_at: None },
-        Listen::Retry { after_ms, loss, .. } => ListenState::Down {
-            loss,
-            since: down_since,
-            retry_at: Some(now.mono + Duration::from_millis(after_ms)),
-        },
-        Listen::Deaf { why } => ListenState::Deaf { why },
-        Listen::Off => ListenState::Off,
-    };
-}
-
-fn on_worker(world: &mut World, event: WorkerEvent, now: Now) {
-    match event {
-        WorkerEvent::Started { name } => {
-            world.worker = Embedded::Running { name, since: now.mono, budget: None };
-        }
-        WorkerEvent::Stopped { trouble, .. } => world.worker = Embedded::Off { trouble },
-        WorkerEvent::Budget { state, why } => {
-            if let Embedded::Running { budget, .. } = &mut world.worker {
-                *budget = Some((state, why));
-            }
-        }
-        _ => {}
-    }
-}
-
-fn on_sample(world: &mut World, limits: &Thresholds, sample: Sample, now: Now) {
-    let name = sample.ledger.clone();
-    let ledger = world.ledger_mut(&name);
-    let sample = Arc::new(sample);
-    let before = ledger.take(Arc::clone(&sample), now.mono);
-    for (tone, text) in changes(before.as_deref(), &sample, limits) {
-        world.log.push(now, tone, text);
-    }
-}
-
-/// What changed for better or worse between two samples, for the log.
-fn changes(before: Option<&Sample>, after: &Sample, limits: &Thresholds) -> Vec<(Tone, String)> {
-    let mut out = Vec::new();
-    let name = &after.ledger;
-    for vital in Vital::ALL {
-        let was = before.map_or(Level::Ok, |b| vital.level(&b.vitals, limits));
-        let is = vital.level(&after.vitals, limits);
-        // unknown in between is no change: the figure itself says that it is unknown
-        if was == is || was == Level::Unknown || is == Level::Unknown {
-            continue;
-        }
-        let tone = match is {
-            Level::Ok => Tone::Good,
-            Level::Critical => Tone::Bad,
-            _ => Tone::Warn,
-        };
-        let word = match is {
-            Level::Ok => "is ok again",
-            Level::Critical => "is critical",
-            _ => "needs attention",
-        };
-        out.push((tone, format!("{name}: {} {word}", vital.title())));
-    }
-    let expired = |s: &Sample| s.counts.expired.current().copied();
-    if let Some(is) = expired(after) {
-        let was = before.map_or(Some(0), expired).unwrap_or(is);
-        if was == 0 && is > 0 {
-            out.push((Tone::Warn, format!("{name}: expired leases: {is}")));
-        } else if was > 0 && is == 0 {
-            out.push((Tone::Good, format!("{name}: no expired leases any more")));
-        }
-    }
-    out
 }
 
 fn on_action(app: &mut App, event: &ActionEvent, now: Now) {
@@ -172,8 +69,14 @@ fn on_action(app: &mut App, event: &ActionEvent, now: Now) {
     }
 }
 
-/// Lets the selections find their things in what is shown now.
+/// Lets every selection find its thing in what is shown now.
 fn follow(app: &mut App) {
+    follow_lists(app);
+    follow_log(app);
+}
+
+/// Leases and holders: they change with a sample, which is rarer than an event.
+fn follow_lists(app: &mut App) {
     let mut lease = std::mem::take(&mut app.lease);
     {
         let list = app.leases();
@@ -186,6 +89,9 @@ fn follow(app: &mut App) {
         holder.follow(list.len(), |i| list[i].name.clone(), |k| list.iter().position(|h| h.name == *k));
     }
     app.holder = holder;
+}
+
+fn follow_log(app: &mut App) {
     let mut event = std::mem::take(&mut app.event);
     {
         let log = &app.world().log;
@@ -333,7 +239,7 @@ fn open(app: &mut App) {
 }
 
 /// To the screen Leases, narrowed to one holder.
-fn show_holder(app: &mut App, name: String) {
+pub(super) fn show_holder(app: &mut App, name: String) {
     app.only_holder = Some(name);
     app.screen = Screen::Leases;
     app.lease = Selection::default();
@@ -368,139 +274,11 @@ fn next_ledger(app: &mut App, now: Now) {
     follow(app);
 }
 
-fn selected_lease(app: &App) -> Option<Lease> {
+pub(super) fn selected_lease(app: &App) -> Option<Lease> {
     let key = app.lease.key()?;
     app.leases().into_iter().find(|l| key.is(l)).cloned()
 }
 
-fn notice(app: &mut App, text: impl Into<String>, now: Now) {
+pub(super) fn notice(app: &mut App, text: impl Into<String>, now: Now) {
     app.notice = Some((text.into(), now.mono));
 }
-
-fn release_selected(app: &mut App, now: Now) {
-    if app.screen == Screen::Overview {
-        // holders are listed here, leases are released
-        match app.holder.key().cloned() {
-            Some(name) => {
-                show_holder(app, name);
-                notice(app, "choose a lease of this holder, then r again", now);
-            }
-            None => notice(app, "no holder is selected", now),
-        }
-        return;
-    }
-    match selected_lease(app) {
-        Some(lease) => open_release(app, lease, now),
-        None if app.lease.is_gone() => notice(app, "the selected lease is gone; choose another", now),
-        None => notice(app, "there is no lease to release", now),
-    }
-}
-
-fn open_release(app: &mut App, lease: Lease, now: Now) {
-    if let Some(why) = app.refusal() {
-        return notice(app, format!("release refused: {why}"), now);
-    }
-    let Some(facts) = app.facts().cloned() else {
-        return notice(app, "release refused: the server has not told about this ledger yet", now);
-    };
-    // whether it has expired is a question to the server's clock as it is, not to a frozen picture
-    let server_now = live_server_now(app, now);
-    app.dialog = Some(Dialog::Release(Box::new(Release {
-        needs_typing: !lease.is_expired(server_now),
-        holder: app.holder_named(&lease.holder).cloned(),
-        facts,
-        lease,
-        typed: String::new(),
-        phase: ReleasePhase::Asking,
-    })));
-}
-
-fn live_server_now(app: &App, now: Now) -> chrono::DateTime<chrono::Utc> {
-    let live = app.ledger().and_then(|l| app.world.ledgers.iter().find(|w| w.name == l.name));
-    match live.and_then(|l| l.sample.as_ref()) {
-        Some((s, arrived)) => s.taken_at + now.mono.saturating_sub(*arrived),
-        None => app.server_now(now),
-    }
-}
-
-fn count_expired(app: &mut App, now: Now) -> Vec<Intent> {
-    if let Some(why) = app.refusal() {
-        notice(app, format!("release refused: {why}"), now);
-        return Vec::new();
-    }
-    let Some(facts) = app.facts().cloned() else {
-        notice(app, "release refused: the server has not told about this ledger yet", now);
-        return Vec::new();
-    };
-    let holder = if app.screen == Screen::Leases { app.only_holder.clone() } else { None };
-    app.dialog = Some(Dialog::Bulk(Bulk {
-        ledger: facts.name.clone(),
-        holder: holder.clone(),
-        verdict: facts.fencing.verdict(),
-        phase: BulkPhase::Counting,
-    }));
-    vec![Intent::CountExpired { ledger: facts.name, holder }]
-}
-
-fn ask_wake(app: &mut App, now: Now) {
-    if let Some(why) = app.refusal() {
-        return notice(app, format!("wake-up refused: {why}"), now);
-    }
-    let Some(facts) = app.facts() else {
-        return notice(app, "wake-up refused: the server has not told about this ledger yet", now);
-    };
-    let Some(channel) = facts.channel.clone() else {
-        return notice(app, "this ledger has no wake-up channel", now);
-    };
-    app.dialog = Some(Dialog::Ask(Ask {
-        title: "Send a wake-up".to_owned(),
-        lines: vec![
-            format!("One notification on the channel {channel}."),
-            "Workers that listen there scan the ledger; no job is changed.".to_owned(),
-        ],
-        intent: Intent::Wake { ledger: facts.name.clone() },
-    }));
-}
-
-fn toggle_worker(app: &mut App, now: Now) -> Vec<Intent> {
-    if matches!(app.world.worker, Embedded::Starting | Embedded::Running { .. }) {
-        app.world.worker = Embedded::Stopping;
-        return vec![Intent::Worker { on: false }];
-    }
-    if app.world.worker == Embedded::Stopping {
-        notice(app, "the worker is stopping; it gives back what it holds", now);
-        return Vec::new();
-    }
-    match app.setup.worker.clone() {
-        WorkerSetup::Unavailable { how } => {
-            app.dialog = Some(Dialog::Notice {
-                title: "No worker here".to_owned(),
-                lines: vec![
-                    "A worker needs a handler, so that real work is never marked as done by looking at it."
-                        .to_owned(),
-                    how,
-                ],
-            });
-        }
-        WorkerSetup::Available { handler } => {
-            if let Some(why) = app.refusal() {
-                notice(app, format!("worker refused: {why}"), now);
-                return Vec::new();
-            }
-            let on: Vec<&str> = app.world.ledgers.iter().map(|l| l.name.as_str()).collect();
-            app.dialog = Some(Dialog::Ask(Ask {
-                title: "Start a worker in this program".to_owned(),
-                lines: vec![
-                    format!("It claims and runs jobs of: {}.", on.join(", ")),
-                    format!("Handler: {handler}. w again stops it."),
-                ],
-                intent: Intent::Worker { on: true },
-            }));
-        }
-    }
-    Vec::new()
-}
-
-#[cfg(test)]
-#[path = "update_tests.rs"]
-mod tests;

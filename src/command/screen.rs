@@ -84,7 +84,8 @@ pub enum ScreenError {
 }
 
 /// Shows the screen until somebody leaves it. Events come from `feed`; intents go to `intents`, without
-/// ever waiting there.
+/// ever waiting there. Whoever starts the thread of the network calls [`term::watch_panics`] before it,
+/// so that no panic over there goes unseen.
 pub async fn run(
     mut setup: app::Setup,
     feed: Arc<Feed>,
@@ -95,6 +96,8 @@ pub async fn run(
     setup.utc_offset_s = Local::now().offset().local_minus_utc();
     let themes = themes(&options)?;
     let mut signals = Signals::new()?;
+    // before the screen is there as well: the half that has panicked will never say anything
+    term::watch_panics();
     let mut session = Session {
         app: App::new(setup),
         intents,
@@ -103,7 +106,7 @@ pub async fn run(
         pace: Pace::default(),
         dropped: 0,
     };
-    if let Some(exit) = session.first_word(&feed, &mut signals).await {
+    if let Some(exit) = session.first_word(&feed, &mut signals).await? {
         return Ok(exit);
     }
     let mut guard = Guard::enter().map_err(ScreenError::NoTerminal)?;
@@ -190,21 +193,26 @@ impl Session {
     }
 
     /// Takes events in until the first word about the connection; the screen stays as it is.
-    async fn first_word(&mut self, feed: &Feed, signals: &mut Signals) -> Option<Exit> {
+    async fn first_word(
+        &mut self,
+        feed: &Feed,
+        signals: &mut Signals,
+    ) -> Result<Option<Exit>, ScreenError> {
         let deadline = tokio::time::sleep(FIRST_WORD);
         tokio::pin!(deadline);
         loop {
             tokio::select! {
                 biased;
-                name = signals.next() => return Some(Exit::Signal(name)),
+                () = term::panicked() => return Err(ScreenError::Panicked),
+                name = signals.next() => return Ok(Some(Exit::Signal(name))),
                 event = feed.next() => {
                     let is_link = matches!(event, Event::Link(_));
                     self.event(event);
                     if is_link {
-                        return None;
+                        return Ok(None);
                     }
                 }
-                () = &mut deadline => return None,
+                () = &mut deadline => return Ok(None),
             }
         }
     }

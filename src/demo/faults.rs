@@ -1,6 +1,6 @@
 //! Faults to inject, each with a line that says what was done.
 
-use super::crew::jobs;
+use super::crew::{Crew, jobs};
 use super::load::Producer;
 use super::{Demo, DemoError};
 use crate::ledger;
@@ -23,7 +23,8 @@ impl Demo {
                 Ok(format!("{n} listen sessions were terminated"))
             }
             Fault::CrashWorker => {
-                let crew = self.crew.as_ref().ok_or(DemoError::NobodyToCrash)?;
+                let crew = self.crew.lock().await;
+                let crew = crew.as_ref().ok_or(DemoError::NobodyToCrash)?;
                 let crash = crew.crash().await.ok_or(DemoError::NobodyToCrash)?;
                 Ok(format!(
                     "{} died holding {}; its leases end within {} s",
@@ -31,6 +32,17 @@ impl Demo {
                     jobs(crash.held),
                     self.doomed_lease.as_secs()
                 ))
+            }
+            Fault::KillWorkers => {
+                let mut crew = self.crew.lock().await;
+                if crew.take().is_some() {
+                    // Dropped, not stopped: nothing is finished, nothing is given back.
+                    return Ok("every worker died; their leases end within half a minute".to_owned());
+                }
+                // On the demo's own runtime, whoever asks.
+                let _on = self.runtime.enter();
+                *crew = Some(Crew::start(&self.plan));
+                Ok("the workers were started again".to_owned())
             }
             Fault::MuteWakeups => Ok(if self.controls.toggle_muted() {
                 "wake-ups are muted: producers commit and do not notify".to_owned()

@@ -16,6 +16,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 
 pub use binaries::{Binaries, NoBinaries};
@@ -31,6 +33,9 @@ use crew::{Crew, Plan};
 
 /// The database of the demo.
 const DATABASE: &str = "demo";
+
+/// The lease of a worker that is not doomed.
+pub const LEASE: Duration = Duration::from_secs(30);
 
 /// How the demo is set up.
 #[derive(Clone)]
@@ -84,7 +89,7 @@ pub enum DemoError {
     #[error("the built-in profiles jobs and outbox are not usable")]
     NoLedger,
     /// No worker left to crash.
-    #[error("there is no worker to crash: the demo is ending")]
+    #[error("there is no worker to crash: all are dead, or the demo is ending")]
     NobodyToCrash,
     /// A blocking task did not come to its end.
     #[error("starting the demo was interrupted: {0}")]
@@ -99,7 +104,10 @@ pub struct Demo {
     controls: Controls,
     doomed_lease: Duration,
     producers: JoinHandle<()>,
-    crew: Option<Crew>,
+    plan: Plan,
+    // `None` while every worker is dead, by a fault
+    crew: Mutex<Option<Crew>>,
+    runtime: Handle,
     // last: nothing that uses it outlives it
     server: Option<Server>,
 }
@@ -129,14 +137,15 @@ impl Demo {
         }
 
         let controls = Controls::new(options.rate);
-        let crew = Crew::start(&Plan {
+        let plan = Plan {
             conninfo: conninfo.clone(),
             profiles: profiles.clone(),
             settings: crew_settings(options.fallback),
             doomed_lease: options.doomed_lease,
             doomed_life: options.doomed_life,
             sink: options.sink.unwrap_or_else(|| Arc::new(|_: Event| {})),
-        });
+        };
+        let crew = Crew::start(&plan);
         let producers = tokio::spawn(load::produce(conninfo.clone(), profiles.clone(), controls.clone()));
         Ok(Self {
             conninfo,
@@ -144,7 +153,9 @@ impl Demo {
             controls,
             doomed_lease: options.doomed_lease,
             producers,
-            crew: Some(crew),
+            plan,
+            crew: Mutex::new(Some(crew)),
+            runtime: Handle::current(),
             server: Some(server),
         })
     }
@@ -191,7 +202,7 @@ impl Demo {
     /// The server could not be stopped in order; it is gone all the same.
     pub async fn shutdown(mut self) -> Result<(), DemoError> {
         self.producers.abort();
-        if let Some(crew) = self.crew.take() {
+        if let Some(crew) = self.crew.get_mut().take() {
             crew.stop().await;
         }
         if let Some(server) = self.server.take() {
@@ -220,6 +231,8 @@ fn crew_settings(fallback: Duration) -> config::Worker {
         batch: 3,
         concurrency: 3,
         fallback,
+        // Short, so that bars are seen draining; renewed all the same.
+        lease: LEASE,
         // Above what one of them manages in a window, so that a slow machine does not stall the demo.
         budget: Some(600),
         grace: Duration::from_secs(3),

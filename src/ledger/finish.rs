@@ -53,9 +53,6 @@ impl Ledger {
     /// # Errors
     /// As any statement; nothing is recorded then.
     pub async fn done(&self, session: &Session, claims: &[(String, String)]) -> Result<Finished, Error> {
-        // In id order, so that two sessions that lock the same rows never wait for each other in a ring.
-        let mut claims: Vec<&(String, String)> = claims.iter().collect();
-        claims.sort();
         let ids: Vec<&str> = claims.iter().map(|(id, _)| id.as_str()).collect();
         let tokens: Vec<&str> = claims.iter().map(|(_, token)| token.as_str()).collect();
         let rows = session
@@ -70,8 +67,6 @@ impl Ledger {
     /// # Errors
     /// As any statement; nothing is recorded then.
     pub async fn failed(&self, session: &Session, failures: &[Failure]) -> Result<Finished, Error> {
-        let mut failures: Vec<&Failure> = failures.iter().collect();
-        failures.sort_by(|a, b| a.id.cmp(&b.id));
         let ids: Vec<&str> = failures.iter().map(|f| f.id.as_str()).collect();
         let tokens: Vec<&str> = failures.iter().map(|f| f.token.as_str()).collect();
         let errors: Vec<String> =
@@ -97,8 +92,6 @@ impl Ledger {
     /// # Errors
     /// As any statement; the leases then end by themselves.
     pub async fn give_back(&self, session: &Session, claims: &[Giveback]) -> Result<Finished, Error> {
-        let mut claims: Vec<&Giveback> = claims.iter().collect();
-        claims.sort_by(|a, b| a.id.cmp(&b.id));
         let ids: Vec<&str> = claims.iter().map(|c| c.id.as_str()).collect();
         let tokens: Vec<&str> = claims.iter().map(|c| c.token.as_str()).collect();
         let refunds: Vec<i32> = claims.iter().map(|c| i32::from(!c.started)).collect();

@@ -16,6 +16,7 @@ mod release;
 mod renew;
 mod scratch;
 mod sql;
+mod tally;
 mod workers;
 
 use std::sync::Arc;
@@ -28,10 +29,11 @@ pub use load::{Load, load};
 pub use migrate::{Migrated, migrate, migrations};
 pub use open::{LedgerError, Problem, detect, open_all};
 pub use practice::{create_database, terminate_listeners};
-pub use read::LeaseRow;
+pub use read::{CappedCounts, LeaseRow};
 pub use release::{Audit, Release};
 pub use renew::Renewed;
 pub use scratch::{ScratchError, mark_scratch};
+pub use tally::Tally;
 pub use workers::{delete_worker, has_workers, upsert_worker, workers};
 
 use crate::model::LedgerFacts;

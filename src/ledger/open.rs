@@ -78,13 +78,15 @@ impl Problem {
     }
 }
 
+/// Types are named for casts without a length: `character` alone would be cut to one character, which
+/// `format_type(…, -1)` knows to call `bpchar`.
 const CATALOG: &str = "\
 select current_database()::text, current_user::text, n.oid is not null, c.oid is not null,
        coalesce(has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select'), false),
        coalesce(has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'update'), false),
        coalesce((select array_agg(a.attname::text order by a.attnum) from pg_attribute a
                  where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped), '{}'),
-       coalesce((select array_agg(format_type(a.atttypid, null) order by a.attnum) from pg_attribute a
+       coalesce((select array_agg(format_type(a.atttypid, -1) order by a.attnum) from pg_attribute a
                  where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped), '{}')
 from (select 1) one
 left join pg_namespace n on n.nspname = $1

@@ -27,6 +27,23 @@ pub struct LeaseRow {
     pub max_attempts: Option<i64>,
     /// Whether the row is held at all.
     pub running: bool,
+    /// Whether it is held past its expiry, by the server's clock.
+    pub expired: bool,
+}
+
+/// Jobs per state: a number, and whether there are more than that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CappedCounts {
+    /// Due now and not held.
+    pub ready: (u64, bool),
+    /// Due later.
+    pub scheduled: (u64, bool),
+    /// Held, expired leases included.
+    pub running: (u64, bool),
+    /// Held past the expiry.
+    pub expired: (u64, bool),
+    /// Gave up.
+    pub failed: (u64, bool),
 }
 
 /// Rows of a statement of ours, pipelined: no wait between them when awaited together.
@@ -39,41 +56,14 @@ async fn rows(
 }
 
 impl Ledger {
-    async fn capped(&self, session: &Session, sql: &str, cap: i64) -> Result<(u64, bool), Error> {
-        let rows = rows(session, sql, &[(&(cap + 1), Type::INT8)]).await?;
-        Ok(under_cap(&rows, cap))
-    }
-
-    /// Ready jobs up to `cap`, and whether there are more.
+    /// Jobs per state, each up to `cap`, of one snapshot.
     ///
     /// # Errors
     /// As any statement; the session's own statement_timeout bounds it.
-    pub async fn count_ready(&self, session: &Session, cap: i64) -> Result<(u64, bool), Error> {
-        self.capped(session, &self.inner.sql.count_ready, cap).await
-    }
-
-    /// Scheduled jobs up to `cap`.
-    ///
-    /// # Errors
-    /// As any statement.
-    pub async fn count_scheduled(&self, session: &Session, cap: i64) -> Result<(u64, bool), Error> {
-        self.capped(session, &self.inner.sql.count_scheduled, cap).await
-    }
-
-    /// Held jobs up to `cap`, expired ones included.
-    ///
-    /// # Errors
-    /// As any statement.
-    pub async fn count_running(&self, session: &Session, cap: i64) -> Result<(u64, bool), Error> {
-        self.capped(session, &self.inner.sql.count_running, cap).await
-    }
-
-    /// Expired leases up to `cap`.
-    ///
-    /// # Errors
-    /// As any statement.
-    pub async fn count_expired(&self, session: &Session, cap: i64) -> Result<(u64, bool), Error> {
-        self.capped(session, &self.inner.sql.count_expired, cap).await
+    pub async fn counts(&self, session: &Session, cap: i64) -> Result<CappedCounts, Error> {
+        let rows = rows(session, &self.inner.sql.counts, &[(&(cap + 1), Type::INT8)]).await?;
+        let at = |i: usize| under_cap(rows.first().map_or(0, |r| r.get(i)), cap);
+        Ok(CappedCounts { ready: at(0), scheduled: at(1), running: at(2), expired: at(3), failed: at(4) })
     }
 
     /// Expired leases of one holder, or of all, up to `cap`: the dry run of a bulk release.
@@ -92,15 +82,7 @@ impl Ledger {
             &[(&(cap + 1), Type::INT8), (&holder, Type::TEXT)],
         )
         .await?;
-        Ok(under_cap(&rows, cap))
-    }
-
-    /// Jobs that gave up, up to `cap`.
-    ///
-    /// # Errors
-    /// As any statement.
-    pub async fn count_failed(&self, session: &Session, cap: i64) -> Result<(u64, bool), Error> {
-        self.capped(session, &self.inner.sql.count_failed, cap).await
+        Ok(under_cap(rows.first().map_or(0, |r| r.get(0)), cap))
     }
 
     /// Age of the oldest ready job in seconds, since it became due; `None` when nothing is ready.
@@ -157,8 +139,7 @@ impl Ledger {
     }
 }
 
-fn under_cap(rows: &[Row], cap: i64) -> (u64, bool) {
-    let n: i64 = rows.first().map_or(0, |r| r.get(0));
+fn under_cap(n: i64, cap: i64) -> (u64, bool) {
     (u64::try_from(n.min(cap)).unwrap_or(0), n > cap)
 }
 
@@ -173,5 +154,6 @@ fn lease(row: &Row) -> LeaseRow {
         attempts: row.get(5),
         max_attempts: row.get(6),
         running: row.get(7),
+        expired: row.get::<_, Option<bool>>(8).unwrap_or(false),
     }
 }

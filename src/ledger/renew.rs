@@ -29,8 +29,6 @@ impl Ledger {
         claims: &[(String, String)],
         lease: Duration,
     ) -> Result<Renewed, Error> {
-        let mut claims: Vec<&(String, String)> = claims.iter().collect();
-        claims.sort();
         let ids: Vec<&str> = claims.iter().map(|(id, _)| id.as_str()).collect();
         let tokens: Vec<&str> = claims.iter().map(|(_, token)| token.as_str()).collect();
         let rows = session

@@ -27,18 +27,15 @@ pub(super) struct Statements {
     pub release_expired: String,
     pub find: String,
     pub lease_of: String,
-    pub count_ready: String,
-    pub count_scheduled: String,
-    pub count_running: String,
-    pub count_expired: String,
+    pub counts: String,
     pub count_expired_of: String,
-    pub count_failed: String,
     pub oldest_ready: String,
     pub next_scheduled: String,
     pub leases: String,
     pub enqueue: String,
     pub enqueue_quiet: String,
     pub is_empty: String,
+    pub tally: String,
 }
 
 impl Statements {
@@ -55,17 +52,14 @@ impl Statements {
             release_expired: b.release_expired(),
             find: b.find(),
             lease_of: b.leases(&format!("{} = $2::text::{}", p.id(), types.id)),
-            count_ready: b.count(&format!("{} and {} <= now()", p.is_ready(), p.due())),
-            count_scheduled: b.count(&format!("{} and {} > now()", p.is_ready(), p.due())),
-            count_running: b.count(&p.is_running()),
-            count_expired: b.count(&b.is_expired()),
+            counts: b.counts(),
             count_expired_of: b.count(&format!("{} and {}", b.is_expired(), b.is_holder("$2"))),
-            count_failed: b.count(&p.is_failed()),
             oldest_ready: b.edge("now() - ", "<=", ""),
             next_scheduled: b.edge("", ">", " - now()"),
             leases: b.leases(&p.is_running()),
             enqueue: b.enqueue(p.channel.as_deref()),
             enqueue_quiet: b.enqueue(None),
+            tally: format!("select {}::text, count(*) from {} t group by 1", p.status(), p.relation()),
             is_empty: format!("select not exists (select 1 from {})", p.relation()),
         }
     }
@@ -81,11 +75,7 @@ impl Statements {
             ("release", &self.release),
             ("release_expired", &self.release_expired),
             ("find", &self.find),
-            ("count_ready", &self.count_ready),
-            ("count_scheduled", &self.count_scheduled),
-            ("count_running", &self.count_running),
-            ("count_expired", &self.count_expired),
-            ("count_failed", &self.count_failed),
+            ("counts", &self.counts),
             ("oldest_ready", &self.oldest_ready),
             ("next_scheduled", &self.next_scheduled),
             ("leases", &self.leases),
@@ -198,8 +188,8 @@ impl Builder<'_> {
     fn earliest(&self) -> String {
         let p = self.p;
         format!(
-            "select extract(epoch from {due} - now())::float8\nfrom {rel} t\n\
-             where {live} and isfinite({due})\norder by {due}, {id}\nlimit 1",
+            "select case when isfinite({due}) then extract(epoch from {due} - now())::float8 else 0 end\nfrom {rel} t\n\
+             where {live} and {due} < 'infinity'\norder by {due}, {id}\nlimit 1",
             due = p.due(),
             rel = p.relation(),
             live = p.live(),
@@ -208,11 +198,19 @@ impl Builder<'_> {
     }
 
     /// `update … from unnest(ids, tokens …)`, fenced by id, token and state.
+    ///
+    /// The rows are locked in id order first. A late holder and the new one may end the same jobs at the
+    /// same moment; updated in whatever order a join brings them, they have been seen to deadlock.
     fn fenced_update(&self, set: &[String], extra: &str, input: &str, returning: &str) -> String {
         let p = self.p;
         format!(
-            "update {rel} t set {set}\nfrom unnest({input}\n\
-             where {id} = f.id::{id_type} and {token} = f.token and {running}{extra}\n\
+            "with held as materialized (\n  \
+               select {id} as held_id, f.*\n  \
+               from {rel} t join unnest({input} on {id} = f.id::{id_type}\n  \
+               where {token} = f.token and {running}{extra}\n  \
+               order by {id}\n  for update of t\n\
+             )\n\
+             update {rel} t set {set}\nfrom held f\nwhere {id} = f.held_id\n\
              returning {id}::text{returning}",
             rel = p.relation(),
             set = set.join(", "),
@@ -340,6 +338,9 @@ impl Builder<'_> {
     }
 
     /// $1 batch, $2 holder or null, $3 operator, $4 how, $5 reason, $6 ledger.
+    ///
+    /// Picked by expiry, which has an index: picked by id, the planner walks the primary key from its
+    /// start, through every job that was ever finished. SKIP LOCKED alone keeps it out of deadlocks.
     fn release_expired(&self) -> String {
         let p = self.p;
         let c = &p.columns;
@@ -347,14 +348,14 @@ impl Builder<'_> {
         let noted = if self.types.audit {
             "), noted as (\n  insert into pgwake.releases (operator, how, reason, ledger, job_id, holder, lease_token, locked_until, attempts, was_expired)\n  \
              select $3, $4, $5, $6, k.id::text, k.holder, k.token, k.until, k.attempts, true\n  \
-             from pick k join freed f on f.id = k.id\n"
+             from pick k join freed f on f.id = k.id\n  order by k.id\n"
         } else {
             ""
         };
         format!(
             "with pick as materialized (\n  \
                select {id} as id, {holder}::text as holder, {token} as token, {until} as until, {attempts} as attempts\n  \
-               from {rel} t\n  where {expired} and {of_holder}\n  order by {id}\n  limit $1\n  for update skip locked\n\
+               from {rel} t\n  where {expired} and {of_holder}\n  order by {until}, {id}\n  limit $1\n  for update skip locked\n\
              ), freed as (\n  update {rel} t set {set}\n  where {id} = any (array(select id from pick))\n  returning {id} as id\n\
              {noted}{woke})\n\
              select (select count(*) from freed), {woke_count}",
@@ -407,6 +408,21 @@ impl Builder<'_> {
         )
     }
 
+    /// All states in one statement, so that they are of one snapshot and add up: a job on its way from one
+    /// state to another is counted once.
+    fn counts(&self) -> String {
+        let p = self.p;
+        let each = [
+            format!("{} and {} <= now()", p.is_ready(), p.due()),
+            format!("{} and {} > now()", p.is_ready(), p.due()),
+            p.is_running(),
+            self.is_expired(),
+            p.is_failed(),
+        ];
+        let parts: Vec<String> = each.iter().map(|c| format!("({})", self.count(c))).collect();
+        format!("select {}", parts.join(",\n       "))
+    }
+
     /// The first waiting row on one side of now, in the due order.
     fn edge(&self, before: &str, side: &str, after: &str) -> String {
         let p = self.p;
@@ -426,7 +442,7 @@ impl Builder<'_> {
         let c = &p.columns;
         let Some(until) = &c.locked_until else { return String::new() };
         format!(
-            "select {id}::text, {token}, {holder}, {job_type}, {finite}, {attempts}, {max}, {running}\nfrom {rel} t\n\
+            "select {id}::text, {token}, {holder}, {job_type}, {finite}, {attempts}, {max}, {running}, {running} and {until} <= now()\nfrom {rel} t\n\
              where {condition}\norder by {until}, {id}\nlimit $1",
             id = p.id(),
             token = p.token(),

@@ -61,6 +61,11 @@ impl Feed {
     }
 }
 
+/// Puts a plain line into the event log.
+pub fn note(sink: &dyn Sink, text: &str) {
+    sink.emit(Event::Note(crate::model::Note { warn: false, text: crate::text::clean(text) }));
+}
+
 impl Sink for Feed {
     fn emit(&self, event: Event) {
         {

@@ -27,9 +27,10 @@ pub(super) struct Counted {
 /// Jobs per second between two passes, and failed attempts as the workers report them.
 pub(super) fn flow(last: Option<&Counted>, now: &Counted, reported: &Reported) -> Flow {
     let unknown = |t: Trouble| Reading::unknown(t);
+    let first = || Trouble::NotHere("needs a second sample".to_owned());
     let arrived = match (&now.arrived, last.map(|l| &l.arrived)) {
         (Err(t), _) => Err(t.clone()),
-        (Ok(_), None | Some(Err(_))) => Err(Trouble::NotYet),
+        (Ok(_), None | Some(Err(_))) => Err(first()),
         (Ok(now), Some(Ok(last))) => Ok(now.unwrap_or(0) - last.unwrap_or(0)),
     };
     let seconds = last.map(|l| (now.at - l.at).as_seconds_f64()).filter(|s| *s > 0.0);
@@ -37,7 +38,7 @@ pub(super) fn flow(last: Option<&Counted>, now: &Counted, reported: &Reported) -
         // A counter that went backwards was reset: no rate for this interval.
         Some(s) if n >= 0 => Reading::estimate(n as f64 / s, now.at),
         Some(_) => unknown(Trouble::NotHere("counter reset".to_owned())),
-        None => unknown(Trouble::NotYet),
+        None => unknown(first()),
     };
     let balance = match (&arrived, last.and_then(|l| l.left), now.left, seconds) {
         // The counts are taken by separate statements; a job on its way between two of them can make the
@@ -50,7 +51,7 @@ pub(super) fn flow(last: Option<&Counted>, now: &Counted, reported: &Reported) -
     let done = match (balance, reported.done) {
         (Some((rate, came)), _) if *came >= 0 => Reading::estimate(rate, now.at),
         (_, Some(rate)) => Reading::estimate(rate, now.at),
-        _ if last.is_none() => unknown(Trouble::NotYet),
+        _ if last.is_none() => unknown(first()),
         _ => unknown(Trouble::NotHere("too many jobs to count, and no worker reports".to_owned())),
     };
     Flow {
@@ -163,7 +164,7 @@ mod tests {
     fn the_first_pass_has_no_rate_and_does_not_say_zero() {
         let f = flow(None, &counted(0, 100, Some(50)), &Reported::default());
         assert_eq!((f.arrived.value(), f.done.value()), (None, None));
-        assert_eq!(f.arrived.trouble(), Some(&Trouble::NotYet));
+        assert!(f.arrived.trouble().unwrap().to_string().contains("second sample"));
     }
 
     #[test]

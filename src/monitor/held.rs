@@ -104,6 +104,7 @@ mod tests {
             attempts: Some(1),
             max_attempts: Some(5),
             running: true,
+            expired: false,
         }
     }
 

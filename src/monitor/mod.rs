@@ -10,6 +10,6 @@ mod probes;
 mod sampler;
 
 pub use audit::{AuditFile, operator_name};
-pub use feed::Feed;
+pub use feed::{Feed, note};
 pub use operator::{Operator, OperatorError, Stopper};
 pub use sampler::{MonitorError, Sampler, Setup};

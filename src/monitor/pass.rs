@@ -11,7 +11,7 @@ use super::flow::{Counted, Workers, flow};
 use super::held::{Held, holders};
 use super::probes;
 use crate::config::{Sampling, Thresholds};
-use crate::ledger::{self, LeaseRow, Ledger};
+use crate::ledger::{self, CappedCounts, LeaseRow, Ledger};
 use crate::model::{
     Cost, Counts, NotifyLock, Quality, Reading, Sample, Session as Listed, Trouble, Vitals, WorkerRow,
 };
@@ -29,15 +29,9 @@ pub(super) struct Memory {
 /// Per ledger name.
 pub(super) type Memories = HashMap<String, Memory>;
 
-type Count = Result<(u64, bool), Error>;
-
 /// What one ledger's probes answered.
 struct Asked {
-    ready: Count,
-    scheduled: Count,
-    running: Count,
-    expired: Count,
-    failed: Count,
+    counts: Result<CappedCounts, Error>,
     oldest: Result<Option<f64>, Error>,
     next: Result<Option<f64>, Error>,
     leases: Result<Vec<LeaseRow>, Error>,
@@ -55,19 +49,15 @@ struct ServerAsked {
 }
 
 async fn ask(session: &Session, l: &Ledger, s: &Sampling) -> Asked {
-    let (ready, scheduled, running, expired, failed, oldest, next, leases, arrived, workers) = join!(
-        l.count_ready(session, s.cap),
-        l.count_scheduled(session, s.cap),
-        l.count_running(session, s.cap),
-        l.count_expired(session, s.cap),
-        l.count_failed(session, s.cap),
+    let (counts, oldest, next, leases, arrived, workers) = join!(
+        l.counts(session, s.cap),
         l.oldest_ready(session),
         l.next_scheduled(session),
         l.leases(session, s.leases),
         l.arrived(session),
         ledger::workers(session, l.name()),
     );
-    Asked { ready, scheduled, running, expired, failed, oldest, next, leases, arrived, workers }
+    Asked { counts, oldest, next, leases, arrived, workers }
 }
 
 async fn ask_server(session: &Session, long: Duration) -> ServerAsked {
@@ -132,11 +122,32 @@ fn reading<T>(asked: Result<T, Error>, at: DateTime<Utc>) -> Reading<T> {
     }
 }
 
-fn counted(asked: Count, at: DateTime<Utc>) -> Reading<u64> {
+fn counted(n: (u64, bool), at: DateTime<Utc>) -> Reading<u64> {
+    match n {
+        (n, false) => Reading::exact(n, at),
+        (n, true) => Reading::at_least(n, at),
+    }
+}
+
+fn counts(asked: Result<CappedCounts, Error>, at: DateTime<Utc>) -> Counts {
     match asked {
-        Ok((n, false)) => Reading::exact(n, at),
-        Ok((n, true)) => Reading::at_least(n, at),
-        Err(e) => Reading::unknown(e.trouble()),
+        Ok(c) => Counts {
+            ready: counted(c.ready, at),
+            scheduled: counted(c.scheduled, at),
+            running: counted(c.running, at),
+            expired: counted(c.expired, at),
+            failed: counted(c.failed, at),
+        },
+        Err(e) => {
+            let unknown = || Reading::unknown(e.trouble());
+            Counts {
+                ready: unknown(),
+                scheduled: unknown(),
+                running: unknown(),
+                expired: unknown(),
+                failed: unknown(),
+            }
+        }
     }
 }
 
@@ -153,13 +164,7 @@ fn build(
     now: DateTime<Utc>,
 ) -> Sample {
     let last = memory.last.take().unwrap_or_else(|| Sample::empty(ledger.name(), now));
-    let counts = Counts {
-        ready: counted(asked.ready, now),
-        scheduled: counted(asked.scheduled, now),
-        running: counted(asked.running, now),
-        expired: counted(asked.expired, now),
-        failed: counted(asked.failed, now),
-    };
+    let counts = counts(asked.counts, now);
     let workers = reading(asked.workers, now);
     let rows: &[WorkerRow] = workers.current().map_or(&[], Vec::as_slice);
     let reported = memory.workers.update(rows, now);

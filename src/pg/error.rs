@@ -164,6 +164,15 @@ pub(super) fn connect_hint(loss: &Loss) -> String {
             "check the host name"
         }
         None if loss.message.contains("password missing") => "set PGPASSWORD",
+        None if loss.message.contains("does not support TLS") => {
+            "turn ssl on at the server, or set sslmode=prefer"
+        }
+        None if loss.message.contains("UnknownIssuer") => {
+            "sslrootcert must hold the authority that signed the server's certificate"
+        }
+        None if loss.message.contains("not valid for name") => {
+            "connect by a name that the certificate has, or set sslmode=verify-ca"
+        }
         _ => return String::new(),
     };
     format!("; {hint}")

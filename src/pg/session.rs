@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::Stream;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row};
@@ -58,6 +58,8 @@ pub struct Session {
     client: Client,
     pid: i32,
     ended: watch::Receiver<Option<Loss>>,
+    // Dropped with the session, which tells the task that drives the socket.
+    _held: oneshot::Sender<()>,
 }
 
 impl Session {
@@ -91,8 +93,9 @@ impl Session {
             }
         };
         let (tell, ended) = watch::channel(None);
-        tokio::spawn(drive(stream, tell, on_notify));
-        let mut session = Self { client, pid: 0, ended };
+        let (held, let_go) = oneshot::channel();
+        tokio::spawn(drive(stream, tell, on_notify, let_go));
+        let mut session = Self { client, pid: 0, ended, _held: held };
         session.prepare(purpose).await.map_err(|e| failed(e.loss()))?;
         Ok(session)
     }
@@ -276,10 +279,29 @@ async fn open(config: &Config, conninfo: &Conninfo) -> Result<(Client, Messages)
     }
 }
 
+/// How long a session that was dropped may take to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(1);
+
 /// Reads the socket for as long as the session lives, whoever waits for what, and keeps the reason of
 /// its end.
-async fn drive(mut stream: Messages, tell: watch::Sender<Option<Loss>>, mut on_notify: OnNotify) {
-    let mut last = None;
+async fn drive(
+    mut stream: Messages,
+    tell: watch::Sender<Option<Loss>>,
+    on_notify: OnNotify,
+    let_go: oneshot::Receiver<()>,
+) {
+    let read = read(&mut stream, on_notify);
+    tokio::pin!(read);
+    let last = tokio::select! {
+        last = &mut read => last,
+        // The driver takes leave only when every answer has come; a peer that is frozen gives none, and
+        // its socket would be held for as long as that lasts.
+        _ = let_go => timeout(GOODBYE, &mut read).await.unwrap_or(None),
+    };
+    let _ = tell.send(Some(last.unwrap_or_else(closed)));
+}
+
+async fn read(stream: &mut Messages, mut on_notify: OnNotify) -> Option<Loss> {
     while let Some(message) = stream.next().await {
         match message {
             Ok(AsyncMessage::Notification(n)) => on_notify(n.channel()),
@@ -287,11 +309,34 @@ async fn drive(mut stream: Messages, tell: watch::Sender<Option<Loss>>, mut on_n
                 tracing::debug!(code = n.code().code(), message = %clean(n.message()), "server notice");
             }
             Ok(_) => {}
-            Err(e) => {
-                last = Some(loss_of(&e));
-                break;
-            }
+            Err(e) => return Some(loss_of(&e)),
         }
     }
-    let _ = tell.send(Some(last.unwrap_or_else(closed)));
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_session_has_keepalive_and_a_user_timeout_of_minutes() {
+        let options = super::super::Options {
+            conninfo: Some("host=db.example,/run/pg port=1,2 user=u dbname=d".into()),
+            ..super::super::Options::default()
+        };
+        let conninfo = Conninfo::resolve(&options, &|_| None).unwrap();
+        for purpose in [Purpose::Listen, Purpose::Work, Purpose::Stats, Purpose::Operator, Purpose::Command]
+        {
+            let config = config(&conninfo, purpose);
+            assert!(config.get_keepalives());
+            let found_out = config.get_keepalives_idle()
+                + config.get_keepalives_interval().unwrap() * config.get_keepalives_retries().unwrap();
+            assert!(found_out <= Duration::from_secs(120), "{found_out:?}");
+            assert!(*config.get_tcp_user_timeout().unwrap() <= Duration::from_secs(120));
+            let name = config.get_application_name().unwrap();
+            assert_eq!(name, format!("pgwake/{}", purpose.suffix()));
+            assert_eq!(config.get_ports(), [1, 2]);
+        }
+    }
 }

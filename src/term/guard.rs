@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 /// Whether the screen is ours at this moment. The one who turns it off restores the terminal.
 static ENTERED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a panic has happened on any thread since the screen was entered.
+/// Whether a panic has happened on any thread since [`watch_panics`].
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
 /// Wakes the loop after a panic; the hook notifies, [`panicked`] waits.
@@ -66,14 +66,9 @@ impl Guard {
         Ok(())
     }
 
-    /// Takes the terminal: raw mode, the alternate screen, bracketed paste, no cursor.
+    /// Takes the terminal; [`watch_panics`] comes first. Raw mode, the alternate screen, bracketed paste, no cursor.
     pub fn enter() -> Result<Self, TerminalError> {
         Self::check()?;
-        HOOK.call_once(|| {
-            let before = std::panic::take_hook();
-            std::panic::set_hook(Box::new(move |info| on_panic(info, &*before)));
-        });
-        PANICKED.store(false, Ordering::SeqCst);
         enable_raw_mode()?;
         // from here on everything that fails has something to give back
         ENTERED.store(true, Ordering::SeqCst);
@@ -150,7 +145,16 @@ fn on_panic(info: &PanicHookInfo<'_>, report: &dyn Fn(&PanicHookInfo<'_>)) {
     PANIC.notify_one();
 }
 
-/// Ends when a panic has happened on any thread since the screen was entered.
+/// From now on a panic on any thread gives the terminal back first and ends [`panicked`]. Called again
+/// it does nothing more; whoever starts threads calls it before.
+pub fn watch_panics() {
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| on_panic(info, &*before)));
+    });
+}
+
+/// Ends when a panic has happened on any thread since [`watch_panics`].
 pub async fn panicked() {
     while !PANICKED.load(Ordering::SeqCst) {
         PANIC.notified().await;

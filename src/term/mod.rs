@@ -5,7 +5,7 @@ mod input;
 mod locale;
 mod pace;
 
-pub use guard::{Guard, TerminalError, is_alive, panicked};
+pub use guard::{Guard, TerminalError, is_alive, panicked, watch_panics};
 pub use input::message;
 pub use locale::is_utf8;
 pub use pace::Pace;

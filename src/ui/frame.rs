@@ -16,6 +16,12 @@ struct Part {
     pieces: Vec<Piece>,
     importance: u8,
     right: bool,
+    is_address: bool,
+}
+
+fn full_address(ui: Ui<'_>) -> &str {
+    let app = ui.app;
+    app.live().server.as_ref().map_or(app.setup().target.as_str(), |s| s.address.as_str())
 }
 
 /// The symbol of a level.
@@ -43,6 +49,12 @@ pub(super) fn head(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
         }
         parts.remove(at);
     }
+    // the address takes what room is left
+    let address = full_address(ui);
+    let spare = room.saturating_sub(need(&parts));
+    if let Some((text, _)) = parts.iter_mut().find(|p| p.is_address).and_then(|p| p.pieces.first_mut()) {
+        *text = fit_middle(address, width(address).min(width(text) + spare));
+    }
     let (right, left): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(|p| p.right);
     let mut x = area.x + 1;
     for part in &left {
@@ -59,13 +71,14 @@ fn parts(ui: Ui<'_>, room: usize) -> Vec<Part> {
     let app = ui.app;
     let text = ui.style(Role::Text);
     let dim = ui.style(Role::Dim);
-    let part = |importance, right, pieces| Part { pieces, importance, right };
+    let part = |importance, right, pieces| Part { pieces, importance, right, is_address: false };
     let mut out = vec![part(8, false, vec![("pgwake".to_owned(), ui.style(Role::Title))])];
 
     let server = app.live().server.as_ref();
-    let address = server.map_or(app.setup().target.as_str(), |s| s.address.as_str());
-    let cells = width(address).min((room / 3).max(16));
-    out.push(part(2, false, vec![(fit_middle(address, cells), text)]));
+    let address = full_address(ui);
+    let cells = width(address).min((room / 3).clamp(16, 24));
+    let address = part(2, false, vec![(fit_middle(address, cells), text)]);
+    out.push(Part { is_address: true, ..address });
     if let Some(ledger) = app.ledger() {
         let of = app.world().ledgers.len();
         let mut pieces = vec![(ledger.name.clone(), ui.style(Role::Accent))];
@@ -107,6 +120,7 @@ fn parts(ui: Ui<'_>, room: usize) -> Vec<Part> {
     out
 }
 
+/// Whether wake-ups can reach this program.
 fn listener(ui: Ui<'_>, room: usize) -> Vec<Piece> {
     let world = ui.app.world();
     let lasted = |since: &std::time::Duration| {
@@ -118,9 +132,10 @@ fn listener(ui: Ui<'_>, room: usize) -> Vec<Piece> {
         ListenState::Up { channels, since, .. } => {
             let on =
                 if room < 100 { String::new() } else { format!(" {}", fit_short(&channels.join(","), 24)) };
+            let lasted = if room < 72 { String::new() } else { format!(" {}", lasted(since)) };
             vec![
                 ("● ".to_owned(), ui.style(Role::Ok)),
-                (format!("LISTEN{on} {}", lasted(since)), ui.style(Role::Text)),
+                (format!("LISTEN{on}{lasted}"), ui.style(Role::Text)),
             ]
         }
         ListenState::Down { loss, since, .. } => {
@@ -156,7 +171,8 @@ fn cost(ui: Ui<'_>) -> Option<Vec<Piece>> {
     }
     let c = &sample.cost;
     let interval = age(c.effective_ms as f64 / 1e3);
-    let pass = format!(" {:.1}ms {}", c.pass_ms, percent(c.share()));
+    let share = if c.share() >= 0.001 { format!("{:.1}%", c.share() * 100.0) } else { percent(c.share()) };
+    let pass = format!(" {:.1}ms {share}", c.pass_ms);
     if c.is_stretched() {
         return Some(vec![
             (format!("▲ every {interval}"), ui.style(Role::Warn)),
@@ -212,10 +228,13 @@ pub(super) fn footer(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
         };
         format!("{key} {word}")
     };
+    // the way out of a frozen picture is always shown
+    let frozen = ui.app.frozen_for(ui.now).is_some();
+    let rank = |b: &Binding| if frozen && b.action == Action::Freeze { 0 } else { b.rank };
     let why = ui.app.read_only().map(|why| format!("read only: {why}"));
     let room = usize::from(area.width).saturating_sub(1 + why.as_ref().map_or(0, |w| width(w) + 2));
     while offered.iter().map(|b| width(&shown(b)) + 2).sum::<usize>() > room {
-        let Some(at) = (0..offered.len()).max_by_key(|i| (offered[*i].rank, *i)) else { break };
+        let Some(at) = (0..offered.len()).max_by_key(|i| (rank(offered[*i]), *i)) else { break };
         offered.remove(at);
     }
     let mut pieces: Vec<Piece> = vec![(" ".to_owned(), ui.style(Role::Text))];

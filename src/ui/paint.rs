@@ -3,7 +3,6 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::{Role, Ui};
@@ -83,6 +82,12 @@ pub(super) fn panel(ui: Ui<'_>, buf: &mut Buffer, area: Rect, title: &[Piece], b
     Rect::new(area.x + 1, area.y + 1, area.width - 2, area.height - 2)
 }
 
+/// The same with a column of air on both sides.
+pub(super) fn airy_panel(ui: Ui<'_>, buf: &mut Buffer, area: Rect, title: &[Piece], border: Role) -> Rect {
+    let inner = panel(ui, buf, area, title, border);
+    Rect { x: inner.x + inner.width.min(1), width: inner.width.saturating_sub(2), ..inner }
+}
+
 /// Empties an area, for what lies over the screen.
 pub(super) fn clear(buf: &mut Buffer, area: Rect) {
     let area = area.intersection(buf.area);
@@ -133,12 +138,6 @@ pub(super) fn wrap(text: &str, cells: usize) -> Vec<String> {
     out
 }
 
-/// Pieces as a ratatui line, for what is measured as a whole.
-#[allow(dead_code)]
-pub(super) fn as_line(pieces: &[Piece]) -> Line<'static> {
-    Line::from(pieces.iter().map(|(t, s)| Span::styled(t.clone(), *s)).collect::<Vec<_>>())
-}
-
 /// Replaces everything beyond ASCII, chrome by its likeness and text by `?`.
 pub(super) fn to_ascii(buf: &mut Buffer) {
     let area = buf.area;
@@ -166,7 +165,7 @@ fn ascii_for(symbol: &str) -> &'static str {
         "─" | "—" | "┄" => "-",
         "│" | "┤" | "├" => "|",
         "╭" | "╮" | "╰" | "╯" | "└" => "+",
-        "✔" => "+",
+        "✔" => "v",
         "▲" => "!",
         "✖" => "x",
         "●" => "*",
@@ -217,6 +216,6 @@ mod tests {
         text(&mut buf, 0, 0, 12, "│✔ 担x ≥10k…", Style::new());
         to_ascii(&mut buf);
         let row: String = buf.content().iter().map(|c| c.symbol()).collect();
-        assert_eq!(row, "|+ ? x >10k.");
+        assert_eq!(row, "|v ? x >10k.");
     }
 }

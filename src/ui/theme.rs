@@ -342,6 +342,11 @@ mod tests {
                 let Some(fg) = style.fg else { continue };
                 let c = contrast(fg, style.bg.unwrap_or(ground));
                 assert!(c >= 4.5, "{name}: {word} has a contrast of {c:.1}");
+                // a selected row keeps its own colours on the ground of the selection
+                if style.bg.is_none() {
+                    let c = contrast(fg, theme.style(Role::Selection).bg.unwrap());
+                    assert!(c >= 4.5, "{name}: {word} has a contrast of {c:.1} when selected");
+                }
             }
         }
     }

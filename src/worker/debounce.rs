@@ -40,23 +40,15 @@ impl Debounce {
         self.pending.map(|p| p.due)
     }
 
-    /// Whether the wait is over.
+    /// Whether a waiting wake-up wants its scan by `now`.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.pending.is_some_and(|p| p.due <= now)
     }
 
-    /// Takes the waiting wake-up, due or not, for a scan that begins at `now`; with the moment of its first
-    /// wake-up.
-    pub(super) fn take(&mut self, now: Instant) -> Option<Instant> {
-        let first = self.pending.map(|p| p.first);
-        self.scanned(now);
-        first
-    }
-
-    /// A scan for another reason began: it serves the waiting wake-ups, too.
-    pub(super) fn scanned(&mut self, now: Instant) {
-        self.pending = None;
+    /// A scan begins, for this or another reason: it serves the waiting wake-up, whose moment is given back.
+    pub(super) fn scanned(&mut self, now: Instant) -> Option<Instant> {
         self.last_scan = Some(now);
+        self.pending.take().map(|p| p.first)
     }
 }
 
@@ -65,10 +57,6 @@ mod tests {
     use super::*;
 
     const WINDOW: Duration = Duration::from_millis(200);
-
-    fn take_due(d: &mut Debounce, now: Instant) -> Option<Instant> {
-        if d.is_due(now) { d.take(now) } else { None }
-    }
 
     fn ms(n: u64) -> Duration {
         Duration::from_millis(n)
@@ -92,8 +80,8 @@ mod tests {
         for i in 0..10_000u64 {
             let now = t + ms(i);
             d.woke(now, 0.5);
-            if let Some(first) = take_due(&mut d, now) {
-                scans.push(now.duration_since(first));
+            if d.is_due(now) {
+                scans.push(now.duration_since(d.scanned(now).unwrap()));
             }
         }
         assert!((45..=51).contains(&scans.len()), "{} scans in 10 s", scans.len());
@@ -105,13 +93,15 @@ mod tests {
         let t = Instant::now();
         let mut d = Debounce::new(WINDOW, true);
         d.woke(t, 0.5);
-        assert_eq!(take_due(&mut d, t), Some(t), "the first at once");
+        assert!(d.is_due(t), "the first at once");
+        d.scanned(t);
         d.woke(t + ms(10), 0.5);
         d.woke(t + ms(20), 0.5);
-        assert_eq!(take_due(&mut d, t + ms(20)), None);
-        assert_eq!(take_due(&mut d, t + ms(210)), Some(t + ms(10)), "the others together");
+        assert!(!d.is_due(t + ms(20)));
+        assert!(d.is_due(t + ms(210)));
+        assert_eq!(d.scanned(t + ms(210)), Some(t + ms(10)), "the others together");
         d.woke(t + ms(1000), 0.5);
-        assert_eq!(take_due(&mut d, t + ms(1000)), Some(t + ms(1000)), "quiet again");
+        assert!(d.is_due(t + ms(1000)), "quiet again");
     }
 
     #[test]
@@ -119,10 +109,7 @@ mod tests {
         let t = Instant::now();
         let mut d = Debounce::new(WINDOW, false);
         d.woke(t, 0.5);
-        d.scanned(t + ms(1));
+        assert_eq!(d.scanned(t + ms(1)), Some(t));
         assert_eq!(d.due(), None);
-        d.woke(t + ms(2), 0.5);
-        assert_eq!(d.take(t + ms(3)), Some(t + ms(2)), "and can know whom it serves");
-        assert_eq!((d.due(), d.take(t + ms(4))), (None, None));
     }
 }

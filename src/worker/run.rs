@@ -207,9 +207,9 @@ impl<H: Handler> Run<H> {
         };
         for (served, debounce) in self.served.iter_mut().zip(&mut self.debounce) {
             let own = served.ledger.channel();
-            if own.is_some() && (channel.is_none() || channel.as_deref() == own) {
+            let meant = own.is_some() && (channel.is_none() || channel.as_deref() == own);
+            if meant && !served.serves_wakeup() {
                 debounce.woke(now, fastrand::f64());
-                served.announced();
             }
         }
     }
@@ -244,18 +244,9 @@ impl<H: Handler> Run<H> {
     fn scan_all(&mut self, reason: ScanReason, now: Instant) {
         self.started = true;
         self.fallback_at = now + fallback_pause(self.setup.settings.fallback, fastrand::f64());
-        for at in 0..self.served.len() {
-            self.scan_one(at, reason, now);
-        }
-    }
-
-    /// A scan also serves the wake-ups that wait for theirs, and then it is no fallback scan: what it finds
-    /// was announced.
-    fn scan_one(&mut self, at: usize, reason: ScanReason, now: Instant) {
-        let woken = self.debounce[at].take(now);
-        match reason {
-            ScanReason::Fallback if woken.is_some() => self.served[at].begin(ScanReason::Notify, woken),
-            _ => self.served[at].begin(reason, None),
+        for (served, debounce) in self.served.iter_mut().zip(&mut self.debounce) {
+            let woken = debounce.scanned(now);
+            served.begin(reason, woken);
         }
     }
 
@@ -284,12 +275,13 @@ impl<H: Handler> Run<H> {
             self.scan_all(ScanReason::Fallback, now);
         }
         if self.debounce.iter().any(|d| d.is_due(now)) {
-            // A wake-up scans all ledgers; what it finds where none was received was found without one.
+            // A wake-up scans all ledgers; what it finds where none was meant was found without one.
             self.scan_all(ScanReason::Fallback, now);
         }
-        for at in 0..self.served.len() {
-            if let Some((_, reason)) = self.served[at].next_due.filter(|(due, _)| *due <= now) {
-                self.scan_one(at, reason, now);
+        for (served, debounce) in self.served.iter_mut().zip(&mut self.debounce) {
+            if let Some((_, reason)) = served.next_due.filter(|(due, _)| *due <= now) {
+                let woken = debounce.scanned(now);
+                served.begin(reason, woken);
             }
         }
     }

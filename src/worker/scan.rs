@@ -33,23 +33,33 @@ impl Served {
     }
 
     /// Begins a scan. One that is under way is not begun again: it drains until nothing is due, so it
-    /// finds what the new reason is about; a reason that says more takes its name.
+    /// finds what the new reason is about; a reconnect takes its name.
+    ///
+    /// `woken` is a wake-up that this scan serves although it began for another reason: what it finds was
+    /// announced.
     pub(super) fn begin(&mut self, reason: ScanReason, woken: Option<Instant>) {
         self.next_due = None;
         self.unfinished = false;
+        let reason = match (reason, woken) {
+            (ScanReason::Fallback, Some(_)) => ScanReason::Notify,
+            _ => reason,
+        };
         match &mut self.scan {
             None => self.scan = Some(Scan { reason, jobs: 0, woken }),
             Some(scan) if reason == ScanReason::Reconnect => scan.reason = reason,
-            Some(_) => {}
+            Some(scan) => scan.announce(reason),
         }
     }
 
-    /// A wake-up came: what a fallback scan finds from here on was announced. Under a backlog without an
-    /// end one such scan would otherwise go on for ever, and every job would look as if no wake-up had come
-    /// for it.
-    pub(super) fn announced(&mut self) {
-        if let Some(scan) = self.scan.as_mut().filter(|s| s.reason == ScanReason::Fallback) {
-            scan.reason = ScanReason::Notify;
+    /// A wake-up arrives. A scan under way claims at least once more, so it serves it: `true`. What a
+    /// fallback scan finds from now on was announced.
+    pub(super) fn serves_wakeup(&mut self) -> bool {
+        match &mut self.scan {
+            Some(scan) => {
+                scan.announce(ScanReason::Notify);
+                true
+            }
+            None => false,
         }
     }
 
@@ -67,6 +77,14 @@ impl Served {
         self.unfinished = true;
         self.next_due = Some((at, ended.map_or(ScanReason::Fallback, |s| s.reason)));
         ended
+    }
+}
+
+impl Scan {
+    fn announce(&mut self, reason: ScanReason) {
+        if self.reason == ScanReason::Fallback && reason == ScanReason::Notify {
+            self.reason = ScanReason::Notify;
+        }
     }
 }
 

@@ -6,20 +6,22 @@ use hdrhistogram::Histogram;
 
 use crate::model::{Counters, Percentiles};
 
+const HOUR_US: u64 = 3_600_000_000;
+
 /// Durations in microseconds, two significant digits: a few kilobytes, whatever is recorded.
 #[derive(Debug)]
 pub(super) struct Times(Option<Histogram<u32>>);
 
 impl Times {
     pub(super) fn new() -> Self {
-        // One microsecond to an hour; longer counts as an hour. The arguments are valid, so this is never
-        // `None`.
-        Self(Histogram::new_with_bounds(1, 3_600_000_000, 2).ok())
+        // Two digits is a valid precision, so this is never `None`.
+        Self(Histogram::new(2).ok())
     }
 
     pub(super) fn record(&mut self, took: Duration) {
         if let Some(h) = &mut self.0 {
-            h.saturating_record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1));
+            // Grows as far as it must, an hour at most, so it cannot fail.
+            let _ = h.record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX).clamp(1, HOUR_US));
         }
     }
 

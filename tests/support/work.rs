@@ -84,7 +84,7 @@ impl Bench {
     /// Jobs with their wake-up, in one commit.
     pub async fn enqueue(&self, n: usize) {
         self.run(&format!(
-            "select count(*) from pgwake.enqueue(array_fill('t'::text, array[{n}]), array_fill('{{}}'::jsonb, array[{n}]))"
+            "select count(*) from pgwake.enqueue_many(array_fill('t'::text, array[{n}]), array_fill('{{}}'::jsonb, array[{n}]))"
         ))
         .await;
     }

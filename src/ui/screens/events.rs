@@ -33,7 +33,7 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     if sel.row() > 0 {
         title.push((" · g follows the newest".to_owned(), ui.style(Role::Accent)));
     }
-    let inner = paint::panel(ui, buf, area, &title, Role::Focus);
+    let inner = paint::airy_panel(ui, buf, area, &title, Role::Focus);
     if inner.is_empty() {
         return;
     }

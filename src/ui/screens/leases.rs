@@ -43,9 +43,9 @@ impl Columns {
         // what is left goes to the names
         let more = left / 3;
         c.id += more.min(26);
-        c.holder += more.min(28);
+        c.holder += more.min(36);
         if c.job_type > 0 {
-            c.job_type += more.min(18);
+            c.job_type += more.min(26);
         } else {
             c.holder += more.min(10);
         }
@@ -56,7 +56,7 @@ impl Columns {
 pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     let app = ui.app;
     let list = app.leases();
-    let inner = paint::panel(ui, buf, area, &title(ui, list.len()), Role::Focus);
+    let inner = paint::airy_panel(ui, buf, area, &title(ui, list.len()), Role::Focus);
     if inner.is_empty() {
         return;
     }
@@ -80,7 +80,7 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
             };
         }
     }
-    paint::text(buf, inner.x, inner.y, inner.width, &heads, dim);
+    paint::text(buf, inner.x, inner.y, inner.width, heads.trim_end(), dim);
 
     let rows = usize::from(inner.height - 1);
     if list.is_empty() {

@@ -11,6 +11,22 @@ pub(in crate::ui) enum Stroke {
     Solid,
     /// Every other dot.
     Dotted,
+    /// One dot of four.
+    Sparse,
+}
+
+impl Stroke {
+    /// How the legend names it, in braille and in ASCII.
+    pub(in crate::ui) fn mark(self, ascii: bool) -> &'static str {
+        match (self, ascii) {
+            (Self::Solid, false) => "─",
+            (Self::Dotted, false) => "┄",
+            (Self::Sparse, false) => "·",
+            (Self::Solid, true) => "*",
+            (Self::Dotted, true) => "o",
+            (Self::Sparse, true) => ".",
+        }
+    }
 }
 
 /// One line of the chart: two values per cell.
@@ -23,15 +39,16 @@ pub(in crate::ui) struct Curve<'a> {
 /// The dot of column `x` (0–1) and row `y` (0–3, from the top) in a braille character.
 const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 
-/// Draws `curves` into `area`, `top` being the value at its upper edge. Later curves win a cell's colour.
-pub(in crate::ui) fn draw(buf: &mut Buffer, area: Rect, top: f64, curves: &[Curve<'_>]) {
+/// Draws `curves` into `area`, `top` being the value at its upper edge. Where curves share a cell, the
+/// later one gives its looks.
+pub(in crate::ui) fn draw(buf: &mut Buffer, area: Rect, top: f64, curves: &[Curve<'_>], ascii: bool) {
     let area = area.intersection(buf.area);
     let (w, h) = (usize::from(area.width), usize::from(area.height));
     if w == 0 || h == 0 || top <= 0.0 {
         return;
     }
     let mut dots = vec![0u32; w * h];
-    let mut styles = vec![Style::new(); w * h];
+    let mut looks = vec![(Style::new(), Stroke::Solid); w * h];
     let rows = h * 4;
     let level = |v: f64| {
         let share = (v / top).clamp(0.0, 1.0);
@@ -45,32 +62,42 @@ pub(in crate::ui) fn draw(buf: &mut Buffer, area: Rect, top: f64, curves: &[Curv
                 continue;
             };
             let y = level(*value);
-            // a solid line joins its points; a dotted one leaves every other column out
+            // a solid line joins its points; the others leave columns out
             let (from, to) = match (curve.stroke, last) {
                 (Stroke::Solid, Some(l)) if l < y => (l + 1, y),
                 (Stroke::Solid, Some(l)) if l > y => (y, l - 1),
                 _ => (y, y),
             };
             last = Some(y);
-            if curve.stroke == Stroke::Dotted && x % 2 == 1 {
+            let every = match curve.stroke {
+                Stroke::Solid => 1,
+                Stroke::Dotted => 2,
+                Stroke::Sparse => 4,
+            };
+            if x % every != 0 {
                 continue;
             }
             for y in from..=to {
                 let cell = (y / 4) * w + x / 2;
                 dots[cell] |= DOTS[x % 2][y % 4];
-                styles[cell] = curve.style;
+                looks[cell] = (curve.style, curve.stroke);
             }
         }
     }
     for (i, bits) in dots.iter().enumerate().filter(|(_, b)| **b != 0) {
         let (x, y) = (area.x + (i % w) as u16, area.y + (i / w) as u16);
+        let (style, stroke) = looks[i];
         if let (Some(cell), Some(c)) = (buf.cell_mut((x, y)), char::from_u32(0x2800 + bits)) {
-            cell.set_char(c).set_style(styles[i]);
+            if ascii {
+                cell.set_symbol(stroke.mark(true)).set_style(style);
+            } else {
+                cell.set_char(c).set_style(style);
+            }
         }
     }
 }
 
-/// The next round number at or above `v`: 1, 2, 3, 5 or 6 times a power of ten, at least 1.
+/// The next round number at or above `v`: 1, 2, 3, 4, 6 or 8 times a power of ten, at least 1.
 pub(in crate::ui) fn round_up(v: f64) -> f64 {
     if !v.is_finite() || v <= 1.0 {
         return 1.0;
@@ -86,7 +113,7 @@ mod tests {
     fn row(values: &[Option<f64>], stroke: Stroke) -> String {
         let area = Rect::new(0, 0, values.len().div_ceil(2) as u16, 1);
         let mut buf = Buffer::empty(area);
-        draw(&mut buf, area, 3.0, &[Curve { values, style: Style::new(), stroke }]);
+        draw(&mut buf, area, 3.0, &[Curve { values, style: Style::new(), stroke }], false);
         buf.content().iter().map(|c| c.symbol()).collect()
     }
 
@@ -101,6 +128,7 @@ mod tests {
         let v = [Some(0.0); 4];
         assert_eq!(row(&v, Stroke::Solid), "⣀⣀");
         assert_eq!(row(&v, Stroke::Dotted), "⡀⡀");
+        assert_eq!(row(&v, Stroke::Sparse), "⡀ ");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What lies over a screen.
 
+use chrono::{DateTime, Utc};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -28,7 +29,7 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, dialog: &Dia
         }
         Dialog::Event(seq) => ("Event".to_owned(), event_rows(ui, *seq, cells), Role::Focus),
         Dialog::Release(r) => {
-            let room = usize::from(area.height.saturating_sub(4));
+            let room = usize::from(area.height.saturating_sub(2));
             (format!("Release job {}", r.lease.id), release::rows(ui, r, cells, room), Role::Warn)
         }
         Dialog::Bulk(b) => ("Release all expired leases".to_owned(), bulk_rows(ui, b, cells), Role::Warn),
@@ -56,7 +57,7 @@ fn popup(ui: Ui<'_>, buf: &mut Buffer, area: Rect, title: &str, rows: &Rows, rol
     let widest =
         rows.iter().map(|r| paint::width_of(r)).max().unwrap_or(0).max(crate::text::width(title) + 2);
     let width = (widest as u16).saturating_add(4).clamp(24, area.width.saturating_sub(2).max(24));
-    let height = (rows.len() as u16).saturating_add(2).min(area.height.saturating_sub(2));
+    let height = (rows.len() as u16).saturating_add(2).min(area.height);
     let at = Rect::new(
         area.x + area.width.saturating_sub(width) / 2,
         area.y + area.height.saturating_sub(height) / 2,
@@ -99,9 +100,14 @@ fn text_rows(ui: Ui<'_>, lines: &[String], cells: usize) -> Rows {
     rows
 }
 
-/// What is known of a lease and its holder.
-pub(super) fn lease_facts(ui: Ui<'_>, lease: &Lease, holder: Option<&Holder>, cells: usize) -> Rows {
-    let now = ui.app.server_now(ui.now);
+/// What is known of a lease and its holder at server time `now`.
+pub(super) fn lease_facts(
+    ui: Ui<'_>,
+    lease: &Lease,
+    holder: Option<&Holder>,
+    now: DateTime<Utc>,
+    cells: usize,
+) -> Rows {
     let text = ui.style(Role::Text);
     let dim = ui.style(Role::Dim);
     let cut = |s: &str| fit(s, crate::text::width(s).min(cells.saturating_sub(12)));
@@ -112,26 +118,29 @@ pub(super) fn lease_facts(ui: Ui<'_>, lease: &Lease, holder: Option<&Holder>, ce
         until.push((format!("  at {}", ui.app.clock(at)), dim));
     }
     let mut process = vec![heartbeat(ui, holder.and_then(|h| h.heartbeat), now)];
-    if holder.and_then(|h| h.heartbeat).is_none() {
-        process.push((" (it reports nothing)".to_owned(), dim));
-    }
     let backend = holder
         .and_then(|h| h.backend)
-        .map_or_else(|| "— no session names this holder".to_owned(), |pid| format!("pid {pid}"));
+        .map_or_else(|| "backend not known".to_owned(), |pid| format!("backend pid {pid}"));
+    process.push((format!("  {backend}"), dim));
     vec![
-        field(ui, "job", vec![(cut(&format!("{}  {}", lease.id, lease.job_type)), text)]),
+        field(
+            ui,
+            "job",
+            vec![
+                (cut(&format!("{}  {}", lease.id, lease.job_type)), text),
+                (format!("  attempt {}", attempts(lease)), dim),
+            ],
+        ),
         field(ui, "holder", vec![(cut(&lease.holder), text)]),
         field(ui, "heartbeat", process),
-        field(ui, "backend", vec![(backend, text)]),
         field(ui, "expiry", until),
         field(ui, "held", vec![(held, text)]),
-        field(ui, "attempts", vec![(attempts(lease), text)]),
         field(ui, "token", vec![(cut(&lease.token), dim)]),
     ]
 }
 
 fn lease_rows(ui: Ui<'_>, lease: &Lease, holder: Option<&Holder>, cells: usize) -> Rows {
-    let mut rows = lease_facts(ui, lease, holder, cells);
+    let mut rows = lease_facts(ui, lease, holder, ui.app.server_now(ui.now), cells);
     rows.push(Vec::new());
     rows.push(keys(ui, &[("r", "release"), ("Esc", "back")]));
     rows

@@ -26,33 +26,39 @@ pub(in crate::ui) fn seconds(from: DateTime<Utc>, to: DateTime<Utc>) -> f64 {
     (to - from).num_milliseconds() as f64 / 1e3
 }
 
-/// A bar that drains towards the expiry; past it, for how long it has been.
+/// A bar that drains towards the expiry; past it, for how long it has been. In numbers that are stale
+/// nothing is a verdict any more: the lease may have been renewed since.
 pub(in crate::ui) fn expiry(ui: Ui<'_>, expires: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Vec<Piece> {
+    let stale = ui.app.is_stale(ui.now);
+    let style = |role| ui.style(if stale { Role::Dim } else { role });
     let Some(expires) = expires else {
-        return vec![("○ no end".to_owned(), ui.style(Role::Warn))];
+        return vec![("○ no end".to_owned(), style(Role::Warn))];
     };
     let left = seconds(now, expires);
+    if left <= 0.0 && stale {
+        return vec![(format!("? due {} ago", whole(-left)), style(Role::Dim))];
+    }
     if left <= 0.0 {
-        return vec![(format!("✖ expired {}", whole(-left)), ui.style(Role::Critical))];
+        return vec![(format!("✖ expired {}", whole(-left)), style(Role::Critical))];
     }
     let share = (left / ui.app.setup().lease_s.max(1.0)).clamp(0.0, 1.0);
     let full = ((share * BAR as f64).round() as usize).clamp(usize::from(share > 0.0), BAR);
     let role = if share < 0.2 { Role::Warn } else { Role::Ok };
     vec![
-        ("█".repeat(full), ui.style(role)),
+        ("█".repeat(full), style(role)),
         ("░".repeat(BAR - full), ui.style(Role::Dim)),
-        (format!(" {}", whole(left)), ui.style(Role::Text)),
+        (format!(" {}", whole(left)), style(Role::Text)),
     ]
 }
 
-/// When the process behind a holder was last heard of.
+/// When the process behind a holder was last heard of; as seen by the newest sample when that is stale.
 pub(in crate::ui) fn heartbeat(ui: Ui<'_>, at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> Piece {
-    match at {
-        None => ("○ none".to_owned(), ui.style(Role::Dim)),
-        Some(at) => {
-            let s = seconds(at, now).max(0.0);
-            let (mark, role) = if s <= ALIVE_S { ("●", Role::Ok) } else { ("✖", Role::Critical) };
-            (format!("{mark} {}", ago(s)), ui.style(role))
-        }
-    }
+    let Some(at) = at else { return ("○ none".to_owned(), ui.style(Role::Dim)) };
+    let s = seconds(at, now).max(0.0);
+    let (mark, role) = match s {
+        _ if ui.app.is_stale(ui.now) => ("?", Role::Dim),
+        s if s <= ALIVE_S => ("●", Role::Ok),
+        _ => ("✖", Role::Critical),
+    };
+    (format!("{mark} {}", ago(s)), ui.style(role))
 }

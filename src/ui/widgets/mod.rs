@@ -1,8 +1,12 @@
 //! Parts that several screens are made of.
 
+pub(super) mod backlog;
 pub(super) mod chart;
 pub(super) mod dialog;
+pub(super) mod flow;
+pub(super) mod holders;
 pub(super) mod lease;
 pub(super) mod reading;
 pub(super) mod release;
 pub(super) mod spark;
+pub(super) mod vitals;

@@ -10,7 +10,9 @@ pub(super) fn rows(ui: Ui<'_>, r: &Release, cells: usize, room: usize) -> Rows {
     let text = ui.style(Role::Text);
     let mut head =
         vec![field(ui, "ledger", vec![(format!("{}  {}", r.facts.name, r.facts.relation), text)])];
-    head.extend(lease_facts(ui, &r.lease, r.holder.as_ref(), cells));
+    // even over a frozen picture the question is about now
+    let now = ui.app.live_server_now(ui.now);
+    head.extend(lease_facts(ui, &r.lease, r.holder.as_ref(), now, cells));
     let tail = tail(ui, r, cells);
 
     let verdict = r.facts.fencing.verdict();

@@ -1,16 +1,13 @@
-//! Is it draining, and if not, why? Ordered rules over one sample and the sessions; the first that
-//! applies is the answer. Pure, and silent where nothing is known: unknown is never taken for zero.
+//! The rules, one function each, in the order of their list.
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-
-use super::events::{jobs, leases};
-use super::health::Level;
-use super::series::{Figure, Series};
-use super::state::{Embedded, LinkState, ListenState};
-use crate::config::Thresholds;
-use crate::model::{BudgetState, Quality, Reading, Sample, SessionMark, Trouble};
+use super::{Answer, Diagnosis, Evidence, Rule};
+use crate::app::events::{jobs, leases};
+use crate::app::health::Level;
+use crate::app::series::Figure;
+use crate::app::{Embedded, LinkState, ListenState};
+use crate::model::{BudgetState, Quality, Reading, SessionMark, Trouble};
 use crate::text::{age, ago, count, percent, rate};
 
 /// Rates in the line are means over this long.
@@ -18,105 +15,6 @@ const RATE_SPAN: Duration = Duration::from_secs(10);
 
 /// Nothing finished for this long means that nothing finishes.
 const NOTHING_FINISHED: Duration = Duration::from_secs(15);
-
-/// Everything the rules look at.
-#[derive(Clone, Copy, Debug)]
-pub struct Evidence<'a> {
-    /// The newest sample of the ledger.
-    pub sample: Option<&'a Sample>,
-    /// Monotonic time since it arrived.
-    pub age: Duration,
-    /// Its history.
-    pub series: &'a Series,
-    /// The stats session.
-    pub link: &'a LinkState,
-    /// The listen session.
-    pub listen: &'a ListenState,
-    /// The embedded worker.
-    pub worker: &'a Embedded,
-    /// Whether a worker could be started here.
-    pub can_start_worker: bool,
-    /// The limits.
-    pub limits: &'a Thresholds,
-    /// The server's clock now.
-    pub server_now: DateTime<Utc>,
-    /// Monotonic time now.
-    pub mono: Duration,
-}
-
-/// Which rule answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
-    /// No session to ask on.
-    Disconnected,
-    /// No sample yet.
-    NotYet,
-    /// The newest sample is old.
-    Stale,
-    /// Somebody holds the table against readers.
-    TableLocked,
-    /// The count of ready jobs could not be read.
-    CannotTell,
-    /// The ledger is empty of due work.
-    NothingDue,
-    /// Work waits and nobody is there.
-    NoWorker,
-    /// Every worker waits for its budget window.
-    Budget,
-    /// Ready rows are held by other sessions.
-    Contended,
-    /// Jobs are held, none is finished.
-    NothingFinishes,
-    /// Only the fallback scan finds work.
-    WakeupsMissing,
-    /// Commits of producers queue up behind one.
-    NotifyLock,
-    /// Leases ran out with their holder.
-    HolderDead,
-    /// Work gets done.
-    Draining,
-    /// Work waits, and no rule says why.
-    Waiting,
-}
-
-/// The answer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Diagnosis {
-    /// Which rule.
-    pub rule: Rule,
-    /// How bad.
-    pub level: Level,
-    /// Two or three words.
-    pub headline: String,
-    /// The evidence.
-    pub detail: String,
-}
-
-type Answer = Option<Diagnosis>;
-
-/// The rules, first to last. The order is part of the meaning: a stale number must not be explained,
-/// and a missing worker makes every later reason idle.
-const RULES: &[fn(&Evidence<'_>) -> Answer] = &[
-    disconnected,
-    not_yet,
-    stale,
-    table_locked,
-    cannot_tell,
-    nothing_due,
-    no_worker,
-    budget,
-    contended,
-    nothing_finishes,
-    wakeups_missing,
-    notify_lock,
-    holder_dead,
-    draining,
-];
-
-/// The first rule that applies.
-pub fn diagnose(e: &Evidence<'_>) -> Diagnosis {
-    RULES.iter().find_map(|rule| rule(e)).unwrap_or_else(|| waiting(e))
-}
 
 fn say(rule: Rule, level: Level, headline: impl Into<String>, detail: impl Into<String>) -> Answer {
     Some(Diagnosis { rule, level, headline: headline.into(), detail: detail.into() })
@@ -155,7 +53,7 @@ fn oldest(e: &Evidence<'_>) -> Option<f64> {
     e.sample?.vitals.oldest_ready.current().copied().flatten()
 }
 
-/// `oldest 4m12s`, or nothing when it is not known.
+/// ` · oldest 4m12s`, or nothing when it is not known.
 fn oldest_text(e: &Evidence<'_>) -> String {
     oldest(e).map_or_else(String::new, |o| format!(" · oldest {}", age(o)))
 }
@@ -165,7 +63,7 @@ fn alive(e: &Evidence<'_>) -> Option<usize> {
     Some(rows.iter().filter(|w| w.is_alive(e.server_now)).count())
 }
 
-fn disconnected(e: &Evidence<'_>) -> Answer {
+pub(super) fn disconnected(e: &Evidence<'_>) -> Answer {
     let LinkState::Down { loss, since, retry_at, .. } = e.link else { return None };
     let next = match retry_at {
         Some(at) if *at > e.mono => {
@@ -180,7 +78,7 @@ fn disconnected(e: &Evidence<'_>) -> Answer {
     say(Rule::Disconnected, Level::Critical, format!("disconnected {lasted}"), format!("{loss}{next}{old}"))
 }
 
-fn not_yet(e: &Evidence<'_>) -> Answer {
+pub(super) fn not_yet(e: &Evidence<'_>) -> Answer {
     if e.sample.is_some() {
         return None;
     }
@@ -192,7 +90,7 @@ fn not_yet(e: &Evidence<'_>) -> Answer {
     }
 }
 
-fn stale(e: &Evidence<'_>) -> Answer {
+pub(super) fn stale(e: &Evidence<'_>) -> Answer {
     (e.age.as_secs_f64() > stale_after(e)).then_some(())?;
     let old = format!("last sample {}", ago(e.age.as_secs_f64()));
     say(Rule::Stale, Level::Warn, "numbers are stale", format!("{old} · the state now is unknown"))
@@ -204,7 +102,7 @@ fn stale_after(e: &Evidence<'_>) -> f64 {
     e.limits.stale_s.max(interval * 2.5)
 }
 
-fn table_locked(e: &Evidence<'_>) -> Answer {
+pub(super) fn table_locked(e: &Evidence<'_>) -> Answer {
     (e.sample?.counts.ready.trouble() == Some(&Trouble::Locked)).then_some(())?;
     say(
         Rule::TableLocked,
@@ -214,7 +112,7 @@ fn table_locked(e: &Evidence<'_>) -> Answer {
     )
 }
 
-fn cannot_tell(e: &Evidence<'_>) -> Answer {
+pub(super) fn cannot_tell(e: &Evidence<'_>) -> Answer {
     let trouble = e.sample?.counts.ready.trouble()?;
     say(
         Rule::CannotTell,
@@ -224,7 +122,7 @@ fn cannot_tell(e: &Evidence<'_>) -> Answer {
     )
 }
 
-fn nothing_due(e: &Evidence<'_>) -> Answer {
+pub(super) fn nothing_due(e: &Evidence<'_>) -> Answer {
     if ready(e)?.0 > 0 || expired(e)? > 0 {
         return None;
     }
@@ -240,16 +138,17 @@ fn nothing_due(e: &Evidence<'_>) -> Answer {
         (Some(i), Some(d)) if i > 0.0 || d > 0.0 => format!("{} in · {} done · ", rate(i), rate(d)),
         _ => String::new(),
     };
+    let headline = if flow.is_empty() && held == 0 { "nothing due" } else { "keeping up" };
     let hand = if held > 0 { format!("{} in hand · ", jobs(held)) } else { String::new() };
     let next = match e.sample?.next_scheduled.current() {
-        Some(Some(s)) => format!("next in {}", age(*s)),
+        Some(Some(s)) => format!("next scheduled in {}", age(*s)),
         Some(None) => "nothing scheduled".to_owned(),
         None => "next unknown".to_owned(),
     };
-    say(Rule::NothingDue, Level::Ok, "nothing due", format!("{flow}{hand}{next}"))
+    say(Rule::NothingDue, Level::Ok, headline, format!("{flow}{hand}{next}"))
 }
 
-fn no_worker(e: &Evidence<'_>) -> Answer {
+pub(super) fn no_worker(e: &Evidence<'_>) -> Answer {
     let (n, text) = ready(e)?;
     let waiting = n + expired(e).unwrap_or(0);
     // a worker that does not report shows itself by what it holds or finishes
@@ -267,7 +166,7 @@ fn no_worker(e: &Evidence<'_>) -> Answer {
     )
 }
 
-fn budget(e: &Evidence<'_>) -> Answer {
+pub(super) fn budget(e: &Evidence<'_>) -> Answer {
     ready(e).filter(|(n, _)| *n > 0)?;
     let rows = e.sample?.workers.current()?;
     let (mut alive, mut waiting) = (0, 0);
@@ -294,7 +193,7 @@ fn budget(e: &Evidence<'_>) -> Answer {
     )
 }
 
-fn contended(e: &Evidence<'_>) -> Answer {
+pub(super) fn contended(e: &Evidence<'_>) -> Answer {
     let (n, text) = ready(e)?;
     let success = (*e.sample?.vitals.claim_success.current()?)?;
     let idle = done_rate(e).is_none_or(|d| d <= 0.0);
@@ -325,7 +224,7 @@ fn is_standing_still(e: &Evidence<'_>) -> Option<Duration> {
     e.series.zero_for(Figure::Done, e.mono).filter(|d| *d >= NOTHING_FINISHED)
 }
 
-fn nothing_finishes(e: &Evidence<'_>) -> Answer {
+pub(super) fn nothing_finishes(e: &Evidence<'_>) -> Answer {
     let still = is_standing_still(e)?;
     let held = live(e)?;
     say(
@@ -341,7 +240,7 @@ fn nothing_finishes(e: &Evidence<'_>) -> Answer {
     )
 }
 
-fn wakeups_missing(e: &Evidence<'_>) -> Answer {
+pub(super) fn wakeups_missing(e: &Evidence<'_>) -> Answer {
     let share = (*e.sample?.vitals.fallback_share.current()?)?;
     (share > e.limits.fallback_share).then_some(())?;
     let here = match e.listen {
@@ -357,7 +256,7 @@ fn wakeups_missing(e: &Evidence<'_>) -> Answer {
     )
 }
 
-fn notify_lock(e: &Evidence<'_>) -> Answer {
+pub(super) fn notify_lock(e: &Evidence<'_>) -> Answer {
     let lock = e.sample?.notify_lock.current()?;
     (lock.waiters > 0).then_some(())?;
     let who = lock.holder.map_or_else(|| "somebody".to_owned(), |p| format!("pid {p}"));
@@ -371,10 +270,26 @@ fn notify_lock(e: &Evidence<'_>) -> Answer {
     )
 }
 
-fn holder_dead(e: &Evidence<'_>) -> Answer {
+pub(super) fn holder_dead(e: &Evidence<'_>) -> Answer {
     let n = expired(e).filter(|n| *n > 0)?;
-    let by = e
-        .sample?
+    let sample = e.sample?;
+    let first = sample
+        .leases
+        .current()
+        .and_then(|l| l.iter().filter_map(|l| l.expires).min())
+        .map(|at| (e.server_now - at).num_milliseconds() as f64 / 1e3);
+    // Ready jobs and expired leases stand in one order: behind older jobs they merely wait their turn.
+    let at_the_head = first.is_none_or(|s| oldest(e).is_none_or(|o| o <= s));
+    let overdue = at_the_head && first.is_none_or(|s| s > e.fallback_s);
+    // the next scan takes them: no news while there is other work
+    if !overdue && ready(e).is_none_or(|(n, _)| n > 0) {
+        return None;
+    }
+    let since = match first {
+        Some(s) if overdue => format!("the first {}, and no scan took it", ago(s)),
+        _ => "the next scan takes them".to_owned(),
+    };
+    let by = sample
         .holders
         .current()
         .into_iter()
@@ -389,15 +304,16 @@ fn holder_dead(e: &Evidence<'_>) -> Answer {
             None => format!(" · {} reports nothing", h.name),
         });
     let flow = done_rate(e).map_or_else(String::new, |d| format!(" · {} done", rate(d)));
+    let level = if overdue { Level::Warn } else { Level::Ok };
     say(
         Rule::HolderDead,
-        Level::Warn,
+        level,
         format!("{} {} expired", count(n), leases(n)),
-        format!("the next scan takes them{by}{flow}"),
+        format!("{since}{by}{flow}"),
     )
 }
 
-fn draining(e: &Evidence<'_>) -> Answer {
+pub(super) fn draining(e: &Evidence<'_>) -> Answer {
     let (n, _) = ready(e)?;
     let done = done_rate(e).filter(|d| *d > 0.0)?;
     let arrived = e.series.mean(Figure::Arrived, RATE_SPAN, e.mono);
@@ -411,14 +327,18 @@ fn draining(e: &Evidence<'_>) -> Answer {
             let mark = if exact { "" } else { "≥" };
             ("draining", format!(" · empty in {mark}{}", age(n as f64 / g)))
         }
-        Some(g) if g < -0.05 * done => ("falling behind", format!(" · grows by {}", rate(-g))),
+        // A backlog that grows for a moment while nothing waits long is a burst, and bursts are normal.
+        Some(g) if g < -0.05 * done && oldest(e).is_some_and(|o| o > e.limits.oldest_ready_s / 6.0) => {
+            ("falling behind", format!(" · grows by {}", rate(-g)))
+        }
+        Some(g) if g < -0.05 * done => ("draining", format!(" · grows by {}", rate(-g))),
         _ => ("draining", String::new()),
     };
     let level = if headline == "falling behind" { level.max(Level::Warn) } else { level };
     say(Rule::Draining, level, headline, format!("{flow} · {} done{}{end}", rate(done), oldest_text(e)))
 }
 
-fn waiting(e: &Evidence<'_>) -> Diagnosis {
+pub(super) fn waiting(e: &Evidence<'_>) -> Diagnosis {
     let text = ready(e).map_or_else(|| "—".to_owned(), |(_, t)| t);
     let done = match done_rate(e) {
         Some(_) => "none finished in the last 10 s",
@@ -431,7 +351,3 @@ fn waiting(e: &Evidence<'_>) -> Diagnosis {
         detail: format!("{text} ready{} · {done}", oldest_text(e)),
     }
 }
-
-#[cfg(test)]
-#[path = "diagnosis_tests.rs"]
-mod tests;

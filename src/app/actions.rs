@@ -1,0 +1,122 @@
+//! The keys that ask the world for something: what they refuse, and what they ask first.
+
+use super::dialog::{Ask, Bulk, BulkPhase, Dialog, Release, ReleasePhase};
+use super::update::{notice, selected_lease, show_holder};
+use super::{App, Embedded, Screen, WorkerSetup};
+use crate::model::{Intent, Lease, Now};
+
+pub(super) fn release_selected(app: &mut App, now: Now) {
+    if app.screen == Screen::Overview {
+        // holders are listed here, leases are released
+        match app.holder.key().cloned() {
+            Some(name) => {
+                show_holder(app, name);
+                notice(app, "choose a lease of this holder, then r again", now);
+            }
+            None => notice(app, "no holder is selected", now),
+        }
+        return;
+    }
+    match selected_lease(app) {
+        Some(lease) => open_release(app, lease, now),
+        None if app.lease.is_gone() => notice(app, "the selected lease is gone; choose another", now),
+        None => notice(app, "there is no lease to release", now),
+    }
+}
+
+pub(super) fn open_release(app: &mut App, lease: Lease, now: Now) {
+    if let Some(why) = app.refusal() {
+        return notice(app, format!("release refused: {why}"), now);
+    }
+    let Some(facts) = app.facts().cloned() else {
+        return notice(app, "release refused: the server has not told about this ledger yet", now);
+    };
+    // whether it has expired is a question to the server's clock as it is, not to a frozen picture
+    let server_now = app.live_server_now(now);
+    app.dialog = Some(Dialog::Release(Box::new(Release {
+        needs_typing: !lease.is_expired(server_now),
+        holder: app.holder_named(&lease.holder).cloned(),
+        facts,
+        lease,
+        typed: String::new(),
+        phase: ReleasePhase::Asking,
+    })));
+}
+
+pub(super) fn count_expired(app: &mut App, now: Now) -> Vec<Intent> {
+    if let Some(why) = app.refusal() {
+        notice(app, format!("release refused: {why}"), now);
+        return Vec::new();
+    }
+    let Some(facts) = app.facts().cloned() else {
+        notice(app, "release refused: the server has not told about this ledger yet", now);
+        return Vec::new();
+    };
+    let holder = if app.screen == Screen::Leases { app.only_holder.clone() } else { None };
+    app.dialog = Some(Dialog::Bulk(Bulk {
+        ledger: facts.name.clone(),
+        holder: holder.clone(),
+        verdict: facts.fencing.verdict(),
+        phase: BulkPhase::Counting,
+    }));
+    vec![Intent::CountExpired { ledger: facts.name, holder }]
+}
+
+pub(super) fn ask_wake(app: &mut App, now: Now) {
+    if let Some(why) = app.refusal() {
+        return notice(app, format!("wake-up refused: {why}"), now);
+    }
+    let Some(facts) = app.facts() else {
+        return notice(app, "wake-up refused: the server has not told about this ledger yet", now);
+    };
+    let Some(channel) = facts.channel.clone() else {
+        return notice(app, "this ledger has no wake-up channel", now);
+    };
+    app.dialog = Some(Dialog::Ask(Ask {
+        title: "Send a wake-up".to_owned(),
+        lines: vec![
+            format!("One notification on the channel {channel}."),
+            "Workers that listen there scan the ledger; no job is changed.".to_owned(),
+        ],
+        intent: Intent::Wake { ledger: facts.name.clone() },
+    }));
+}
+
+pub(super) fn toggle_worker(app: &mut App, now: Now) -> Vec<Intent> {
+    if matches!(app.world.worker, Embedded::Starting | Embedded::Running { .. }) {
+        app.world.worker = Embedded::Stopping;
+        return vec![Intent::Worker { on: false }];
+    }
+    if app.world.worker == Embedded::Stopping {
+        notice(app, "the worker is stopping; it gives back what it holds", now);
+        return Vec::new();
+    }
+    match app.setup.worker.clone() {
+        WorkerSetup::Unavailable { how } => {
+            app.dialog = Some(Dialog::Notice {
+                title: "No worker here".to_owned(),
+                lines: vec![
+                    "A worker needs a handler, so that real work is never marked as done by looking at it."
+                        .to_owned(),
+                    how,
+                ],
+            });
+        }
+        WorkerSetup::Available { handler } => {
+            if let Some(why) = app.refusal() {
+                notice(app, format!("worker refused: {why}"), now);
+                return Vec::new();
+            }
+            let on: Vec<&str> = app.world.ledgers.iter().map(|l| l.name.as_str()).collect();
+            app.dialog = Some(Dialog::Ask(Ask {
+                title: "Start a worker in this program".to_owned(),
+                lines: vec![
+                    format!("It claims and runs jobs of: {}.", on.join(", ")),
+                    format!("Handler: {handler}. w again stops it."),
+                ],
+                intent: Intent::Worker { on: true },
+            }));
+        }
+    }
+    Vec::new()
+}

@@ -1,0 +1,77 @@
+//! `pgwake enqueue`: one job, or many from standard input with one wake-up a batch.
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use super::{Failure, Outcome, conninfo, print, profiles};
+use crate::cli::{Connect, Enqueue};
+use crate::ledger::{self, Ledger, NewJob};
+use crate::pg::{Purpose, Session};
+
+/// Lines that go into one transaction with one wake-up.
+const BATCH: usize = 1000;
+
+pub(super) async fn run(connect: &Connect, args: Enqueue) -> Outcome {
+    let conninfo = conninfo(connect, None)?;
+    let profiles = profiles(connect)?;
+    if args.payload != "-" {
+        check_json(&args.payload).map_err(|e| Failure::usage(format!("PAYLOAD: {e}")))?;
+    }
+    let session = Session::connect(&conninfo, Purpose::Command).await.map_err(Failure::failed)?;
+    let ledgers = ledger::open_all(&session, &profiles).await.map_err(Failure::failed)?;
+    let Some(ledger) = ledgers.first() else {
+        return Err(Failure::failed(
+            "no ledger of a known profile in this database; create one with: pgwake migrate",
+        ));
+    };
+    let run_at = args
+        .after
+        .map(|after| chrono::TimeDelta::from_std(after).map(|d| chrono::Utc::now() + d))
+        .transpose()
+        .map_err(Failure::usage)?;
+    let job = |payload: String| NewJob {
+        job_type: args.job_type.clone(),
+        payload,
+        key: args.key.clone(),
+        run_at,
+    };
+    if args.payload != "-" {
+        let ids = add(ledger, &session, &[job(args.payload.clone())]).await?;
+        return print(&format!("{}\n", ids.join("\n")));
+    }
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let (mut batch, mut added, mut number) = (Vec::with_capacity(BATCH), 0, 0_u64);
+    loop {
+        let line = lines.next_line().await.map_err(|e| {
+            Failure::failed(format!("standard input after line {number}: {e}; {added} jobs were added"))
+        })?;
+        let end = line.is_none();
+        if let Some(line) = line {
+            number += 1;
+            if !line.trim().is_empty() {
+                check_json(&line).map_err(|e| {
+                    Failure::failed(format!(
+                        "standard input, line {number}: {e}; {added} jobs of the lines before were added"
+                    ))
+                })?;
+                batch.push(job(line));
+            }
+        }
+        if batch.len() == BATCH || (end && !batch.is_empty()) {
+            added += add(ledger, &session, &batch).await?.len();
+            batch.clear();
+        }
+        if end {
+            return print(&format!("{added} jobs added\n"));
+        }
+    }
+}
+
+async fn add(ledger: &Ledger, session: &Session, jobs: &[NewJob]) -> Result<Vec<String>, Failure> {
+    ledger.enqueue(session, jobs).await.map_err(|e| {
+        Failure::failed(format!("ledger {}: {e}; nothing was added by this batch", ledger.name()))
+    })
+}
+
+fn check_json(text: &str) -> Result<(), String> {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).map(drop).map_err(|e| format!("not JSON: {e}"))
+}

@@ -1,0 +1,29 @@
+//! `pgwake status`: one sample for pipes and cron.
+
+use tokio::time::sleep;
+
+use super::{Failure, Outcome, monitor_setup, print};
+use crate::cli::{Connect, Status};
+use crate::monitor::Sampler;
+use crate::report;
+
+pub(super) async fn run(connect: &Connect, args: Status) -> Outcome {
+    let mut setup = monitor_setup(connect, args.conninfo)?;
+    setup.sampling.interval = args.interval;
+    let mut sampler = Sampler::connect(setup).await.map_err(Failure::failed)?;
+    loop {
+        let samples = sampler.sample().await.map_err(|e| Failure::failed(e.loss()))?;
+        let text = if args.json {
+            // With --watch one object a line, so that a reader can take them one by one.
+            let value = report::status(sampler.server(), &samples);
+            if args.watch { value.to_string() } else { format!("{value:#}") }
+        } else {
+            report::status_text(sampler.server(), &samples)
+        };
+        print(&format!("{}\n", text.trim_end()))?;
+        if !args.watch {
+            return Ok(());
+        }
+        sleep(args.interval).await;
+    }
+}

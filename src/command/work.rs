@@ -1,0 +1,75 @@
+//! `pgwake work`: a drain worker without a screen.
+
+use std::sync::Arc;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::dashboard::practice;
+use super::{Failure, Outcome, conninfo, print, profiles};
+use crate::cli::{Connect, Work};
+use crate::config;
+use crate::model::Event;
+use crate::report;
+use crate::worker::{self, Stop};
+
+pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
+    let settings = config::Worker {
+        batch: args.batch.into(),
+        concurrency: args.concurrency.into(),
+        lease: args.lease,
+        fallback: args.fallback,
+        debounce: args.debounce,
+        eager: args.eager,
+        budget: args.budget.0,
+        grace: args.grace,
+        ..config::Worker::default()
+    };
+    let name = args.name.unwrap_or_else(worker::unique_name);
+    if name.is_empty() || crate::text::clean(&name) != name {
+        return Err(Failure::usage("--name: a worker name is one line of plain text"));
+    }
+    let setup = worker::Setup {
+        name,
+        conninfo: conninfo(connect, args.conninfo)?,
+        profiles: profiles(connect)?,
+        settings,
+        until_empty: args.until_empty,
+    };
+    let log = |event: Event| {
+        if let Some(line) = report::event(&event) {
+            eprintln!("{} {line}", chrono::Utc::now().format("%Y-%m-%dT%H:%M:%S%.3fZ"));
+        }
+    };
+    let (stop, ear) = Stop::new();
+    stop_on_signals(stop).map_err(Failure::failed)?;
+    let summary = worker::run(setup, practice(args.handler), None, Arc::new(log), ear)
+        .await
+        .map_err(Failure::failed)?;
+    print(&format!(
+        "done {}  failed {}  lost {}  given back {}\n",
+        summary.done, summary.failed, summary.lost, summary.given_back
+    ))
+}
+
+/// The first signal ends the worker in order, the second at once.
+fn stop_on_signals(stop: Stop) -> std::io::Result<()> {
+    let mut term = signal(SignalKind::terminate())?;
+    let mut int = signal(SignalKind::interrupt())?;
+    let mut hup = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        let mut asked = false;
+        loop {
+            let code = tokio::select! {
+                _ = term.recv() => 143,
+                _ = int.recv() => 130,
+                _ = hup.recv() => 129,
+            };
+            if asked {
+                std::process::exit(code);
+            }
+            asked = true;
+            stop.stop();
+        }
+    });
+    Ok(())
+}

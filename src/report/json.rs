@@ -1,0 +1,137 @@
+//! JSON whose every figure carries its quality.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::model::{Lease, Quality, Reading, Role, Sample, ScanReason, Server, WorkerRow};
+
+/// One object: the server, and one entry per ledger.
+pub fn status(server: &Server, samples: &[Sample]) -> Value {
+    json!({
+        "server": {
+            "address": server.address,
+            "version": server.version,
+            "role": match server.role { Role::Primary => "primary", Role::Standby => "standby" },
+            "read_only": server.read_only,
+        },
+        "ledgers": samples.iter().map(|s| ledger(server, s)).collect::<Vec<_>>(),
+    })
+}
+
+fn ledger(server: &Server, s: &Sample) -> Value {
+    let facts = server.ledgers.iter().find(|l| l.name == s.ledger);
+    let workers = s.workers.map(|rows| rows.iter().filter(|w| w.is_alive(s.taken_at)).count());
+    json!({
+        "ledger": s.ledger,
+        "relation": facts.map(|f| &f.relation),
+        "channel": facts.and_then(|f| f.channel.as_ref()),
+        "taken_at": s.taken_at,
+        "ready": reading(&s.counts.ready),
+        "scheduled": reading(&s.counts.scheduled),
+        "running": reading(&s.counts.running),
+        "expired": reading(&s.counts.expired),
+        "failed": reading(&s.counts.failed),
+        "oldest_ready_job_age_seconds": reading(&s.vitals.oldest_ready),
+        "next_scheduled_seconds": reading(&s.next_scheduled),
+        "queue_usage": reading(&s.vitals.queue_usage),
+        "claim_success_rate": reading(&s.vitals.claim_success),
+        "claim_p99_ms": reading(&s.vitals.claim_p99_ms),
+        "reconnect_recovery_p95_seconds": reading(&s.vitals.recovery_p95),
+        "reconnects": reading(&s.vitals.reconnects),
+        "fallback_share": reading(&s.vitals.fallback_share),
+        "arrived_per_second": reading(&s.flow.arrived),
+        "done_per_second": reading(&s.flow.done),
+        "failed_per_second": reading(&s.flow.failed),
+        "workers_alive": reading(&workers),
+        "workers": s.workers.value().map(|rows| rows.iter().map(|w| worker(w, s)).collect::<Vec<_>>()),
+        "holders": s.holders.value(),
+        "notify_commit_lock": reading(&s.notify_lock),
+        "connections": reading(&s.connections.map(|(used, max)| json!({ "used": used, "max": max }))),
+        "sessions": reading(&s.sessions),
+        "cost": { "pass_ms": s.cost.pass_ms, "interval_ms": s.cost.interval_ms, "effective_ms": s.cost.effective_ms },
+    })
+}
+
+/// A reading as `{value, quality, at}`; `reason` where the newest attempt gave nothing. An unknown value
+/// is null, never zero.
+fn reading<T: Serialize>(r: &Reading<T>) -> Value {
+    let quality = match (r.value(), r.quality()) {
+        (None, _) => "unknown",
+        (_, Quality::Exact) => "exact",
+        (_, Quality::AtLeast) => "at_least",
+        (_, Quality::Estimate) => "estimate",
+    };
+    let mut out = json!({ "value": r.value(), "quality": quality });
+    if let Some(at) = r.at() {
+        out["at"] = json!(at);
+    }
+    if let Some(trouble) = r.trouble() {
+        out["reason"] = json!(trouble.to_string());
+    }
+    out
+}
+
+fn worker(w: &WorkerRow, s: &Sample) -> Value {
+    let found: serde_json::Map<String, Value> =
+        ScanReason::ALL.iter().map(|r| (r.word().to_owned(), json!(w.counters.found_by(*r)))).collect();
+    json!({
+        "name": w.name,
+        "host": w.host,
+        "pid": w.pid,
+        "alive": w.is_alive(s.taken_at),
+        "seen_at": w.seen_at,
+        "found_by": found,
+        "claims": {
+            "got": w.counters.claims_got, "empty": w.counters.claims_empty,
+            "contended": w.counters.claims_contended, "error": w.counters.claims_error,
+        },
+        "done": w.counters.jobs_done,
+        "failed": w.counters.jobs_failed,
+        "lost": w.counters.jobs_lost,
+        "wakeups": w.counters.wakeups,
+        "reconnects": w.reconnects,
+        "recovery_ms": w.recovery,
+        "wake_latency_ms": w.wake_latency,
+        "claim_ms": w.claim,
+        "budget": w.budget.word(),
+    })
+}
+
+/// One lease.
+pub fn lease(ledger: &str, l: &Lease, s: &Sample) -> Value {
+    json!({
+        "ledger": ledger,
+        "id": l.id,
+        "type": l.job_type,
+        "holder": l.holder,
+        "token": l.token,
+        "expires": l.expires,
+        "expired": l.is_expired(s.taken_at),
+        "attempts": l.attempts,
+        "max_attempts": l.max_attempts,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Trouble;
+    use chrono::DateTime;
+
+    #[test]
+    fn an_unknown_figure_is_null_with_its_reason_and_never_zero() {
+        let v = reading(&Reading::<u64>::unknown(Trouble::NoPrivilege));
+        assert_eq!(v["value"], Value::Null);
+        assert_eq!(v["quality"], "unknown");
+        assert_eq!(v["reason"], "no privilege");
+    }
+
+    #[test]
+    fn a_kept_value_says_why_it_is_old() {
+        let last = Reading::at_least(10_000u64, DateTime::UNIX_EPOCH);
+        let v = reading(&Reading::unknown(Trouble::TimedOut).or_last(&last));
+        assert_eq!(v["value"], 10_000);
+        assert_eq!(v["quality"], "at_least");
+        assert_eq!(v["reason"], "timed out");
+    }
+}

@@ -1,0 +1,147 @@
+//! Plans on a table of 100,000 rows: no statement of the ledger reads it from end to end, and the due
+//! order comes from the index, not from a sort.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+mod support;
+
+use pgwake::ledger::Ledger;
+use pgwake::pg::Session;
+use support::DEADLINE;
+use support::ledger::{number, run, with_ledger};
+use tokio_postgres::types::{ToSql, Type};
+
+/// The plan of one of the ledger's statements, with its parameters bound.
+async fn plan(
+    session: &Session,
+    ledger: &Ledger,
+    name: &str,
+    params: &[(&(dyn ToSql + Sync), Type)],
+) -> String {
+    let all = ledger.statements();
+    let (_, sql) = all.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("no statement {name}"));
+    let rows = session.query(&format!("explain {sql}"), params, DEADLINE).await;
+    let rows = rows.unwrap_or_else(|e| panic!("{name}: {e}\n{sql}"));
+    rows.iter().map(|r| r.get::<_, String>(0)).collect::<Vec<_>>().join("\n")
+}
+
+/// 100,000 jobs in every state. With `stale`, the statistics are those of the empty table.
+async fn fill(client: &tokio_postgres::Client, table: &str, stale: bool) {
+    let (kind, states, ready, running, done_at) = match table {
+        "jobs" => ("job_type", "'done', 'failed'", "'ready'", "'running'", "finished_at"),
+        _ => ("topic", "'SENT', 'FAILED'", "'PENDING'", "'PROCESSING'", "sent_at"),
+    };
+    let done = states.split(',').next().unwrap();
+    let failed = states.split(", ").last().unwrap();
+    let date =
+        if table == "jobs" { "n % 10 < 5 or n % 10 = 9".to_string() } else { "n % 10 < 5".to_owned() };
+    let due = if table == "jobs" { "run_at" } else { "next_attempt_at" };
+    run(
+        client,
+        &format!(
+            "alter table pgwake.{table} set (autovacuum_enabled = off); analyze pgwake.{table};
+             insert into pgwake.{table} ({kind}, status, {due}, locked_by, locked_until, lease_token, {done_at})
+             select 'x', case when n % 10 < 5 then {done} when n % 10 < 7 then {ready} when n % 10 < 9 then {running} else {failed} end,
+                    now() + (n % 2000 - 1000) * interval '1 s',
+                    case when n % 10 in (7, 8) then 'w' || n % 7 end,
+                    case when n % 10 in (7, 8) then now() + (n % 2001 - 1000) * interval '1 s' end,
+                    case when n % 10 in (7, 8) then gen_random_uuid() end,
+                    case when {date} then now() end
+             from generate_series(1, 100000) n"
+        ),
+    )
+    .await;
+    if !stale {
+        run(client, &format!("vacuum analyze pgwake.{table}")).await;
+    }
+    assert_eq!(number(client, &format!("select count(*) from pgwake.{table}")).await, 100_000);
+}
+
+/// Reads the table by an index, and sorts none of it.
+fn assert_by_index(what: &str, plan: &str, table: &str) {
+    assert!(plan.contains(&format!("using {table}_")), "{what}: by an index\n{plan}");
+    assert!(!plan.contains(&format!("Seq Scan on {table}")), "{what}: no Seq Scan\n{plan}");
+    assert!(!plan.contains("Sort"), "{what}: no Sort\n{plan}");
+}
+
+async fn check(table: &str, stale: bool) {
+    let (db, session, ledger) = with_ledger(table).await;
+    let client = db.connect().await;
+    fill(&client, table, stale).await;
+    let what = |name: &str| format!("{name} on {table}, stale: {stale}");
+
+    let claim: &[(&(dyn ToSql + Sync), Type)] =
+        &[(&10_i64, Type::INT8), (&"w", Type::TEXT), (&120.0_f64, Type::FLOAT8)];
+    let text = plan(&session, &ledger, "claim", claim).await;
+    assert_by_index(&what("claim"), &text, table);
+    assert!(text.contains(&format!("using {table}_due")), "{text}");
+    for name in ["earliest", "oldest_ready", "next_scheduled"] {
+        let text = plan(&session, &ledger, name, &[]).await;
+        assert_by_index(&what(name), &text, table);
+        assert!(text.contains(&format!("using {table}_due")), "{name}\n{text}");
+    }
+    let text = plan(&session, &ledger, "leases", &[(&1000_i64, Type::INT8)]).await;
+    // With statistics of the empty table the planner may sort the held rows; it never reads the others.
+    assert!(text.contains(&format!(" {table}_leased")), "{text}");
+    assert!(!text.contains("Seq Scan") && (stale || !text.contains("Sort")), "{}\n{text}", what("leases"));
+    for name in ["counts"] {
+        let text = plan(&session, &ledger, name, &[(&10_001_i64, Type::INT8)]).await;
+        let by_index = text.contains(&format!("using {table}_")) || text.contains(&format!("on {table}_"));
+        assert!(by_index && !text.contains(&format!("Seq Scan on {table}")), "{}\n{text}", what(name));
+    }
+    let audit: &[(&(dyn ToSql + Sync), Type)] = &[
+        (&100_i64, Type::INT8),
+        (&None::<&str>, Type::TEXT),
+        (&"o", Type::TEXT),
+        (&"all expired", Type::TEXT),
+        (&"r", Type::TEXT),
+        (&table, Type::TEXT),
+    ];
+    let text = plan(&session, &ledger, "release_expired", audit).await;
+    assert!(text.contains(&format!("{table}_leased")), "{}\n{text}", what("release_expired"));
+    assert!(!text.contains(&format!("Seq Scan on {table}")), "{}\n{text}", what("release_expired"));
+
+    // what is fenced by id and token comes by the primary key, for one job and for a whole batch
+    for n in [1, 10, 100] {
+        let ids: Vec<String> = (1..=n).map(|i| (i * 10 - 2).to_string()).collect();
+        let tokens: Vec<String> =
+            ids.iter().map(|_| "00000000-0000-0000-0000-000000000000".to_owned()).collect();
+        let (errors, delays, refunds) = (tokens.clone(), vec![1.0_f64; ids.len()], vec![0_i32; ids.len()]);
+        let (id, token) = ((&ids as _, Type::TEXT_ARRAY), (&tokens as _, Type::TEXT_ARRAY));
+        let both = [id.clone(), token.clone()];
+        for (name, more) in [
+            ("done", vec![]),
+            ("renew", vec![(&120.0_f64 as &(dyn ToSql + Sync), Type::FLOAT8)]),
+            ("failed", vec![(&errors as _, Type::TEXT_ARRAY), (&delays as _, Type::FLOAT8_ARRAY)]),
+            ("give_back", vec![(&refunds as _, Type::INT4_ARRAY)]),
+        ] {
+            let params: Vec<_> = both.iter().cloned().chain(more).collect();
+            let text = plan(&session, &ledger, name, &params).await;
+            assert!(text.contains(&format!("using {table}_pkey")), "{name} of {n}\n{text}");
+            assert!(!text.contains(&format!("Seq Scan on {table}")), "{name} of {n}\n{text}");
+            let others = [format!("{table}_due"), format!("{table}_leased"), format!("{table}_failed")];
+            assert!(!others.iter().any(|index| text.contains(index)), "{name} of {n}\n{text}");
+        }
+    }
+    let text = plan(&session, &ledger, "find", &[(&"17", Type::TEXT)]).await;
+    assert!(text.contains(&format!("using {table}_pkey")), "{text}");
+}
+
+#[tokio::test]
+async fn jobs_are_read_by_their_indexes() {
+    check("jobs", false).await;
+}
+
+#[tokio::test]
+async fn jobs_are_read_by_their_indexes_on_stale_statistics() {
+    check("jobs", true).await;
+}
+
+#[tokio::test]
+async fn the_outbox_is_read_by_its_indexes() {
+    check("outbox", false).await;
+}
+
+#[tokio::test]
+async fn the_outbox_is_read_by_its_indexes_on_stale_statistics() {
+    check("outbox", true).await;
+}

@@ -1,0 +1,374 @@
+//! What keys and events make of the state.
+
+use pgwake::app::dialog::{BulkPhase, Dialog, ReleasePhase};
+use pgwake::app::{App, Embedded, ListenState, Msg, Screen, Setup, WorkerSetup, update};
+use pgwake::config::keys::Key;
+use pgwake::model::*;
+
+use crate::fixtures::*;
+
+fn keys(app: &mut App, keys: &str) -> Vec<Intent> {
+    keys.chars().flat_map(|c| press(app, Key::Char(c))).collect()
+}
+
+fn release(app: &App) -> &pgwake::app::dialog::Release {
+    match app.dialog() {
+        Some(Dialog::Release(r)) => r,
+        other => panic!("no release dialog but {other:?}"),
+    }
+}
+
+fn bulk(app: &App) -> &BulkPhase {
+    match app.dialog() {
+        Some(Dialog::Bulk(b)) => &b.phase,
+        other => panic!("no bulk dialog but {other:?}"),
+    }
+}
+
+fn notice(app: &App) -> &str {
+    app.notice(end()).unwrap_or_default()
+}
+
+fn act(app: &mut App, event: ActionEvent) {
+    send(app, END as f64 + 0.4, Event::Action(event));
+}
+
+/// The busy ledger one second later, with these leases.
+fn next(app: &mut App, leases: Vec<Lease>) {
+    let mut s = flowing(END, 3.0, 3.0, 1);
+    hold(&mut s, leases, &[]);
+    send(app, END as f64 + 0.2, Event::Sample(Box::new(s)));
+}
+
+#[test]
+fn q_and_ctrl_c_leave_and_ctrl_c_leaves_from_any_dialog() {
+    let mut app = busy();
+    assert_eq!(press(&mut app, Key::Char('q')), [Intent::Quit]);
+    assert!(app.is_quitting());
+    let mut app = busy();
+    keys(&mut app, "3G");
+    keys(&mut app, "r");
+    assert_eq!(keys(&mut app, "q"), [], "q is a letter where an id is typed");
+    assert_eq!(press(&mut app, Key::Ctrl('c')), [Intent::Quit]);
+}
+
+#[test]
+fn screens_change_by_digit_and_by_tab() {
+    let mut app = calm();
+    keys(&mut app, "7");
+    assert_eq!(app.screen(), Screen::Events);
+    press(&mut app, Key::Tab);
+    assert_eq!(app.screen(), Screen::Overview);
+    press(&mut app, Key::BackTab);
+    assert_eq!(app.screen(), Screen::Events);
+    press(&mut app, Key::Esc);
+    assert_eq!(app.screen(), Screen::Overview);
+    keys(&mut app, "2456890");
+    assert_eq!(app.screen(), Screen::Overview);
+}
+
+#[test]
+fn an_expired_lease_is_released_exactly_as_it_was_shown() {
+    let mut app = busy();
+    keys(&mut app, "3r");
+    let shown = release(&app).lease.clone();
+    assert_eq!(shown.id, "4700");
+    assert!(!release(&app).needs_typing);
+    let sent = press(&mut app, Key::Enter);
+    assert_eq!(sent, [Intent::Release { ledger: "jobs".into(), lease: shown }]);
+    assert_eq!(press(&mut app, Key::Char('y')), [], "it is sent once");
+    act(
+        &mut app,
+        ActionEvent::Released { ledger: "jobs".into(), id: "4700".into(), holder: "mail-worker-7".into() },
+    );
+    assert!(matches!(release(&app).phase, ReleasePhase::Over(true, _)));
+    press(&mut app, Key::Esc);
+    assert!(app.dialog().is_none());
+}
+
+#[test]
+fn a_lease_that_has_not_expired_needs_its_id_typed() {
+    let mut app = busy();
+    keys(&mut app, "3Gr");
+    let id = release(&app).lease.id.clone();
+    assert!(release(&app).needs_typing);
+    assert_eq!(press(&mut app, Key::Enter), []);
+    assert_eq!(keys(&mut app, "y"), []);
+    assert_eq!(press(&mut app, Key::Enter), []);
+    press(&mut app, Key::Backspace);
+    assert_eq!(keys(&mut app, &id), []);
+    assert_eq!(press(&mut app, Key::Enter).len(), 1);
+}
+
+#[test]
+fn a_paste_confirms_nothing() {
+    for start in ["3r", "3Gr", "R", "n"] {
+        let mut app = busy();
+        keys(&mut app, start);
+        let before = app.dialog().cloned();
+        assert!(before.is_some());
+        let sent = update(&mut app, Msg::Paste("y\n4720\n".into()), end());
+        assert_eq!(sent, []);
+        assert_eq!(app.dialog(), before.as_ref());
+    }
+}
+
+#[test]
+fn a_lease_that_moves_while_the_dialog_is_open_is_told_and_the_frozen_one_is_sent() {
+    let mut app = busy();
+    keys(&mut app, "3r");
+    let shown = release(&app).lease.clone();
+    assert_eq!(app.drift(release(&app)), None);
+
+    let mut renewed = shown.clone();
+    renewed.expires = renewed.expires.map(|e| e + chrono::TimeDelta::minutes(2));
+    next(&mut app, vec![renewed.clone()]);
+    assert!(app.drift(release(&app)).unwrap().contains("renewed"));
+
+    next(&mut app, vec![Lease { token: "another".into(), holder: "w-9".into(), ..renewed }]);
+    assert!(app.drift(release(&app)).unwrap().contains("claimed again by w-9"));
+
+    next(&mut app, Vec::new());
+    assert!(app.drift(release(&app)).unwrap().contains("no longer"));
+
+    assert_eq!(press(&mut app, Key::Enter), [Intent::Release { ledger: "jobs".into(), lease: shown }]);
+    let found = Found::State { state: "done".into() };
+    act(&mut app, ActionEvent::MovedOn { ledger: "jobs".into(), id: "4700".into(), found });
+    let ReleasePhase::Over(false, said) = &release(&app).phase else { panic!("not over") };
+    assert!(said.contains("moved on: now done"), "{said}");
+}
+
+#[test]
+fn a_chosen_lease_that_is_gone_is_not_replaced_by_its_neighbour() {
+    let mut app = busy();
+    keys(&mut app, "3j");
+    assert_eq!(app.lease_selection().key().unwrap().id, "4701");
+    next(&mut app, vec![lease(END, 4700, "mail-worker-7", 252, -132), lease(END, 4750, "w", 1, 100)]);
+    assert!(app.lease_selection().is_gone());
+    keys(&mut app, "r");
+    assert!(app.dialog().is_none());
+    assert!(notice(&app).contains("gone"));
+}
+
+#[test]
+fn the_same_id_under_a_new_token_is_another_lease() {
+    let mut app = busy();
+    keys(&mut app, "3j");
+    next(&mut app, vec![Lease { token: "new".into(), ..lease(END, 4701, "mail-worker-3", 0, 120) }]);
+    assert!(app.lease_selection().is_gone());
+}
+
+#[test]
+fn a_bulk_release_counts_first_then_asks_then_tells_its_progress() {
+    let mut app = busy();
+    let expired = |holder: Option<&str>| (String::from("jobs"), holder.map(String::from));
+    let (ledger, holder) = expired(None);
+    assert_eq!(keys(&mut app, "R"), [Intent::CountExpired { ledger, holder }]);
+    assert_eq!(bulk(&app), &BulkPhase::Counting);
+    assert_eq!(press(&mut app, Key::Enter), [], "nothing is released before it was counted");
+
+    let (ledger, holder) = expired(None);
+    act(&mut app, ActionEvent::ExpiredCount { ledger, holder, count: 230, capped: false });
+    assert_eq!(bulk(&app), &BulkPhase::Asking { count: 230, capped: false });
+    let (ledger, holder) = expired(None);
+    assert_eq!(press(&mut app, Key::Enter), [Intent::ReleaseExpired { ledger, holder }]);
+
+    act(&mut app, ActionEvent::Batch { ledger: "jobs".into(), batch: 100, total: 100 });
+    assert_eq!(bulk(&app), &BulkPhase::Running { total: 100, batches: 1, stopping: false });
+    assert_eq!(press(&mut app, Key::Esc), [Intent::StopBulk]);
+    act(&mut app, ActionEvent::BulkDone { ledger: "jobs".into(), total: 200, stopped: true });
+    assert_eq!(bulk(&app), &BulkPhase::Over { total: 200, stopped: true });
+}
+
+#[test]
+fn a_bulk_release_of_nothing_cannot_be_confirmed() {
+    let mut app = calm();
+    keys(&mut app, "R");
+    act(
+        &mut app,
+        ActionEvent::ExpiredCount { ledger: "jobs".into(), holder: None, count: 0, capped: false },
+    );
+    assert_eq!(press(&mut app, Key::Enter), []);
+}
+
+#[test]
+fn a_bulk_release_from_a_holder_s_leases_frees_only_those() {
+    let mut app = busy();
+    press(&mut app, Key::Enter);
+    assert_eq!((app.screen(), app.only_holder()), (Screen::Leases, Some("mail-worker-7")));
+    let holder = Some("mail-worker-7".to_owned());
+    assert_eq!(keys(&mut app, "R"), [Intent::CountExpired { ledger: "jobs".into(), holder }]);
+    press(&mut app, Key::Esc);
+    press(&mut app, Key::Esc);
+    assert_eq!((app.screen(), app.only_holder()), (Screen::Leases, None));
+}
+
+#[test]
+fn actions_are_refused_with_a_reason_where_they_cannot_be_done() {
+    let mut read_only = setup();
+    read_only.read_only = Some("--read-only".into());
+    let mut standby = server();
+    standby.role = pgwake::model::Role::Standby;
+    let mut on_standby = connected(setup());
+    send(&mut on_standby, 1.0, Event::Link(Link::Up(Box::new(standby))));
+    let cases = [
+        (connected(read_only), "--read-only"),
+        (on_standby, "standby"),
+        (lost(), "connection refused"),
+        (connecting(), "not connected yet"),
+    ];
+    for (mut app, why) in cases {
+        for key in ["3R", "n"] {
+            assert_eq!(keys(&mut app, key), []);
+            assert!(app.dialog().is_none(), "{why}");
+            assert!(notice(&app).contains(why), "{} lacks {why}", notice(&app));
+        }
+    }
+}
+
+#[test]
+fn a_connection_lost_while_a_dialog_asks_refuses_in_the_dialog() {
+    let mut app = busy();
+    keys(&mut app, "3r");
+    let loss = Loss { sqlstate: None, message: "connection reset".into() };
+    send(&mut app, END as f64, Event::Link(Link::Down(loss)));
+    assert_eq!(press(&mut app, Key::Enter), []);
+    let ReleasePhase::Over(false, said) = &release(&app).phase else { panic!("not refused") };
+    assert!(said.contains("connection reset"), "{said}");
+}
+
+#[test]
+fn a_wakeup_asks_and_names_its_channel() {
+    let mut app = calm();
+    keys(&mut app, "n");
+    let Some(Dialog::Ask(ask)) = app.dialog() else { panic!("it does not ask") };
+    assert!(ask.lines[0].contains("pgwake_work"));
+    assert_eq!(keys(&mut app, "y"), [Intent::Wake { ledger: "jobs".into() }]);
+    act(&mut app, ActionEvent::WakeSent { channel: "pgwake_work".into() });
+    assert!(notice(&app).contains("wake-up sent"));
+}
+
+#[test]
+fn without_a_handler_w_says_how_to_configure_one() {
+    let mut without = setup();
+    without.worker = WorkerSetup::Unavailable { how: "start with --handler".into() };
+    let mut app = connected(without);
+    assert_eq!(keys(&mut app, "w"), []);
+    let Some(Dialog::Notice { lines, .. }) = app.dialog() else { panic!("it says nothing") };
+    assert!(lines.iter().any(|l| l.contains("--handler")));
+}
+
+#[test]
+fn with_a_handler_w_asks_starts_and_stops() {
+    let mut with = setup();
+    with.worker = WorkerSetup::Available { handler: "simulate".into() };
+    let mut app = connected(with);
+    assert_eq!(keys(&mut app, "w"), []);
+    assert_eq!(press(&mut app, Key::Enter), [Intent::Worker { on: true }]);
+    assert_eq!(app.live().worker, Embedded::Starting);
+    send(&mut app, 2.0, Event::Worker(WorkerEvent::Started { name: "me".into() }));
+    assert_eq!(keys(&mut app, "w"), [Intent::Worker { on: false }]);
+    assert_eq!(app.live().worker, Embedded::Stopping);
+    send(&mut app, 3.0, Event::Worker(WorkerEvent::Stopped { given_back: 2, trouble: None }));
+    assert_eq!(app.live().worker, Embedded::Off { trouble: None });
+}
+
+#[test]
+fn faults_are_there_in_the_demo_only() {
+    let mut app = calm();
+    keys(&mut app, "F");
+    assert!(app.dialog().is_none());
+    let mut app = connected(Setup { faults: Fault::ALL.to_vec(), ..setup() });
+    keys(&mut app, "F");
+    press(&mut app, Key::Down);
+    assert_eq!(press(&mut app, Key::Enter), [Intent::Fault(Fault::CrashWorker)]);
+}
+
+#[test]
+fn a_frozen_picture_stays_while_samples_go_on() {
+    let mut app = calm();
+    keys(&mut app, " ");
+    let before = app.sample().unwrap().clone();
+    let mut s = flowing(END + 9, 3.0, 3.0, 777);
+    hold(&mut s, Vec::new(), &[]);
+    send(&mut app, END as f64 + 9.0, Event::Sample(Box::new(s)));
+    let later = now_at(END as f64 + 9.5);
+    assert_eq!(app.sample().unwrap(), &before);
+    assert_eq!(app.frozen_for(later).unwrap().as_secs(), 9);
+    assert!(!app.is_stale(later), "what is frozen does not age");
+    update(&mut app, Msg::Key(Key::Char(' ')), later);
+    assert_eq!(app.sample().unwrap().counts.ready.value(), Some(&777));
+    assert_eq!(app.frozen_for(later), None);
+}
+
+#[test]
+fn a_release_over_a_frozen_picture_asks_about_now() {
+    let mut app = busy();
+    keys(&mut app, "3G ");
+    let id = app.lease_selection().key().unwrap().id.clone();
+    // a quarter of an hour later the newest sample shows it expired, the picture does not
+    let mut s = flowing(END + 900, 3.0, 3.0, 1);
+    hold(&mut s, Vec::new(), &[]);
+    send(&mut app, END as f64 + 900.0, Event::Sample(Box::new(s)));
+    update(&mut app, Msg::Key(Key::Char('r')), now_at(END as f64 + 900.5));
+    assert_eq!(release(&app).lease.id, id);
+    assert!(!release(&app).needs_typing);
+    assert!(app.drift(release(&app)).unwrap().contains("no longer"));
+}
+
+#[test]
+fn the_next_ledger_is_shown_and_told_apart() {
+    let mut app = calm();
+    assert_eq!(app.ledger().unwrap().name, "jobs");
+    keys(&mut app, "p");
+    assert_eq!(app.ledger().unwrap().name, "outbox");
+    assert!(app.sample().is_none(), "nothing of another ledger is shown as its own");
+    keys(&mut app, "p");
+    assert_eq!(app.ledger().unwrap().name, "jobs");
+}
+
+#[test]
+fn the_server_s_clock_goes_on_between_samples_and_the_client_s_does_not_count() {
+    let app = calm();
+    let taken = app.sample().unwrap().taken_at;
+    let mut now = now_at(END as f64 + 2.0);
+    now.wall += chrono::TimeDelta::hours(5);
+    assert_eq!(app.server_now(now) - taken, chrono::TimeDelta::seconds(2));
+}
+
+#[test]
+fn the_listener_s_loss_keeps_its_first_moment_through_every_retry() {
+    let app = lost();
+    let ListenState::Down { since, retry_at, .. } = &app.live().listen else { panic!("not down") };
+    assert_eq!(since.as_secs_f64(), 270.5);
+    assert_eq!(retry_at.unwrap().as_secs_f64(), 305.0);
+}
+
+#[test]
+fn the_log_follows_the_newest_until_somebody_moves() {
+    let mut app = busy();
+    let note = |text: &str| Event::Note(Note { warn: false, text: text.into() });
+    keys(&mut app, "7");
+    send(&mut app, END as f64, note("one"));
+    assert_eq!(app.event_selection().row(), 0);
+    keys(&mut app, "j");
+    let at = *app.event_selection().key().unwrap();
+    send(&mut app, END as f64, note("two"));
+    assert_eq!((app.event_selection().key(), app.event_selection().row()), (Some(&at), 2));
+    keys(&mut app, "g");
+    send(&mut app, END as f64, note("three"));
+    assert_eq!(app.event_selection().row(), 0);
+}
+
+#[test]
+fn a_change_of_a_vital_sign_is_told_once_in_each_direction() {
+    let mut app = connected(setup());
+    for (t, oldest) in [(1, 1.0), (2, 75.0), (3, 80.0), (4, 2.0)] {
+        let mut s = quiet(t);
+        s.vitals.oldest_ready = Reading::exact(Some(oldest), s.taken_at);
+        send(&mut app, t as f64, Event::Sample(Box::new(s)));
+    }
+    let told: Vec<&str> =
+        app.live().log.newest().map(|l| l.text.as_str()).filter(|t| t.contains("oldest ready")).collect();
+    assert_eq!(told, ["jobs: oldest ready is ok again", "jobs: oldest ready needs attention"]);
+}
