@@ -12,6 +12,7 @@ pub mod diagnosis;
 pub mod dialog;
 pub mod events;
 pub mod health;
+pub mod playback;
 pub mod selection;
 pub mod series;
 mod state;
@@ -24,6 +25,7 @@ pub use update::update;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
 
 use crate::config::Thresholds;
 use crate::config::keys::{Key, Scope};
@@ -34,7 +36,8 @@ use selection::Selection;
 use series::Series;
 
 /// Whether a worker can run inside this program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum WorkerSetup {
     /// Yes, with this handler.
     Available {
@@ -48,8 +51,9 @@ pub enum WorkerSetup {
     },
 }
 
-/// What is known before anything is connected.
-#[derive(Clone, Debug, PartialEq)]
+/// What is known before anything is connected; a recording begins with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Setup {
     /// Where the connection goes, shown until the server has answered; never a password.
     pub target: String,
@@ -71,6 +75,12 @@ pub struct Setup {
     pub lease_s: f64,
     /// Seconds east of UTC in which times are shown. `command::screen` sets it to the local offset.
     pub utc_offset_s: i32,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self::new("")
+    }
 }
 
 impl Setup {

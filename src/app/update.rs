@@ -69,6 +69,15 @@ fn on_action(app: &mut App, event: &ActionEvent, now: Now) {
     }
 }
 
+impl App {
+    /// Puts the world of another state in the place of this one's; the screen and what is chosen stay.
+    pub(super) fn take_world_of(&mut self, other: App) {
+        self.world = other.world;
+        self.frozen = None;
+        follow(self);
+    }
+}
+
 /// Lets every selection find its thing in what is shown now.
 fn follow(app: &mut App) {
     follow_lists(app);

@@ -25,7 +25,7 @@ use crate::ui::{self, Theme, ThemeError};
 const FIRST_WORD: Duration = Duration::from_secs(10);
 
 /// Takes every event as it is shown, for a recording.
-pub type Recorder = Box<dyn FnMut(&Stamped) + Send>;
+pub type Recorder = Box<dyn FnMut(Stamped) + Send>;
 
 /// How the screen looks and what it is measured by.
 pub struct ScreenOptions {
@@ -93,7 +93,7 @@ pub async fn run(
     options: ScreenOptions,
 ) -> Result<Exit, ScreenError> {
     Guard::check().map_err(ScreenError::NoTerminal)?;
-    setup.utc_offset_s = Local::now().offset().local_minus_utc();
+    setup.utc_offset_s = utc_offset_s();
     let themes = themes(&options)?;
     let mut signals = Signals::new()?;
     // before the screen is there as well: the half that has panicked will never say anything
@@ -164,6 +164,11 @@ pub async fn run(
     }
 }
 
+/// Seconds east of UTC, here and now.
+pub(super) fn utc_offset_s() -> i32 {
+    Local::now().offset().local_minus_utc()
+}
+
 /// The themes that the theme key goes through, the chosen one first.
 fn themes(options: &ScreenOptions) -> Result<Vec<Theme>, ThemeError> {
     let dress = |theme: Theme| {
@@ -189,7 +194,10 @@ struct Session {
 
 impl Session {
     fn now(&self) -> Now {
-        Now { mono: self.start.elapsed(), wall: Utc::now() }
+        // whole milliseconds, as a recording has them: it must replay to the same screens
+        let mono =
+            Duration::from_millis(u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX));
+        Now { mono, wall: Utc::now() }
     }
 
     /// Takes events in until the first word about the connection; the screen stays as it is.
@@ -221,7 +229,7 @@ impl Session {
         let now = self.now();
         if let Some(record) = &mut self.recorder {
             let mono_ms = u64::try_from(now.mono.as_millis()).unwrap_or(u64::MAX);
-            record(&Stamped { mono_ms, wall: now.wall, event: event.clone() });
+            record(Stamped { mono_ms, wall: now.wall, event: event.clone() });
         }
         self.take(Msg::Event(Box::new(event)));
     }
@@ -237,7 +245,7 @@ impl Session {
                 Err(TrySendError::Closed(_)) => "the part that talks to the server has ended",
             };
             let refused = ActionEvent::Refused { what: "this".to_owned(), why: why.to_owned() };
-            app::update(&mut self.app, Msg::Event(Box::new(Event::Action(refused))), now);
+            self.event(Event::Action(refused));
         }
     }
 

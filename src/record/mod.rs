@@ -6,6 +6,7 @@
 use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::model::Stamped;
 
@@ -15,6 +16,9 @@ const VERSION: u32 = 1;
 #[derive(Serialize, Deserialize)]
 struct Head {
     pgwake_recording: u32,
+    /// What was known before the first event, in the words of whoever records.
+    #[serde(default)]
+    about: Value,
 }
 
 /// Writes a recording.
@@ -23,12 +27,13 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a recording.
+    /// Begins a recording; `about` is what was known before the first event.
     ///
     /// # Errors
     /// The output cannot be written.
-    pub fn new(mut out: W) -> io::Result<Self> {
-        serde_json::to_writer(&mut out, &Head { pgwake_recording: VERSION })?;
+    pub fn new(mut out: W, about: &impl Serialize) -> io::Result<Self> {
+        let about = serde_json::to_value(about)?;
+        serde_json::to_writer(&mut out, &Head { pgwake_recording: VERSION, about })?;
         out.write_all(b"\n")?;
         Ok(Self { out })
     }
@@ -48,6 +53,8 @@ impl<W: Write> Writer<W> {
 /// What was read of a recording.
 #[derive(Debug, Default)]
 pub struct Recording {
+    /// What was known before the first event, as it was given to [`Writer::new`].
+    pub about: Value,
     /// The events, in order.
     pub events: Vec<Stamped>,
     /// Where it broke off and why, if it did; what stands before it is whole.
@@ -79,7 +86,7 @@ pub fn read(input: impl BufRead) -> Result<Recording, RecordError> {
     if head.pgwake_recording > VERSION {
         return Err(RecordError::TooNew(head.pgwake_recording));
     }
-    let mut out = Recording::default();
+    let mut out = Recording { about: head.about, ..Recording::default() };
     for (i, line) in lines.enumerate() {
         let line = line?;
         if line.is_empty() {
@@ -110,7 +117,7 @@ mod tests {
             })
             .collect();
         let mut bytes = Vec::new();
-        let mut writer = Writer::new(&mut bytes).unwrap();
+        let mut writer = Writer::new(&mut bytes, &"a test").unwrap();
         for event in &events {
             writer.write(event).unwrap();
         }
@@ -121,6 +128,7 @@ mod tests {
     fn what_is_written_is_read() {
         let (events, bytes) = recorded(3);
         let back = read(bytes.as_slice()).unwrap();
+        assert_eq!(back.about, "a test");
         assert_eq!(back.events, events);
         assert_eq!(back.broken, None);
     }
