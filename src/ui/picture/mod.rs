@@ -75,7 +75,7 @@ pub fn svg(buf: &Buffer, theme: &Theme, title: &str) -> String {
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{full_w}\" height=\"{full_h}\" \
          viewBox=\"0 0 {full_w} {full_h}\" role=\"img\">\n<title>{}</title>\n\
-         <style>text{{font:{FONT}px 'DejaVu Sans Mono','JetBrains Mono',Menlo,'SF Mono',Consolas,\
+         <style>svg{{font:{FONT}px 'DejaVu Sans Mono','JetBrains Mono',Menlo,'SF Mono',Consolas,\
          'Liberation Mono','Noto Sans Mono CJK KR',monospace;font-variant-emoji:text}}\
          .b{{font-weight:bold}}.i{{font-style:italic}}.l{{fill:none;stroke-width:1.2}}\
          .d{{fill:none;stroke-width:2.5;stroke-linecap:round}}</style>\n\
