@@ -25,7 +25,8 @@ const IDLE: Duration = Duration::from_secs(30);
 const PASSES: u64 = 20;
 
 fn main() {
-    let mut rows: Vec<u64> = std::env::args().skip(1).filter_map(|a| a.replace('_', "").parse().ok()).collect();
+    let mut rows: Vec<u64> =
+        std::env::args().skip(1).filter_map(|a| a.replace('_', "").parse().ok()).collect();
     if rows.is_empty() {
         rows = vec![100_000, 1_000_000];
     }

@@ -106,6 +106,8 @@ pub enum Command {
     Release(Release),
     /// Fault drills on a throwaway server, judged by the ledger's final state.
     Drill(Drill),
+    /// A recording on the screen, with time control.
+    Replay(Replay),
     /// SVG pictures from a recording.
     Screenshot(Screenshot),
 }
@@ -271,6 +273,23 @@ pub struct Drill {
     /// As JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options of `replay`.
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// A recording, as `--record` writes it.
+    #[arg(value_name = "RECORDING")]
+    pub recording: PathBuf,
+    /// Where to begin, counted from the beginning of the recording.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub at: Option<Duration>,
+    /// Theme: dark or light.
+    #[arg(long, default_value = "dark")]
+    pub theme: String,
+    /// Draw with ASCII characters only.
+    #[arg(long)]
+    pub ascii: bool,
 }
 
 /// Options of `screenshot`.

@@ -19,6 +19,7 @@ mod state;
 mod update;
 mod world;
 
+pub use playback::Playing;
 pub use state::{Embedded, LedgerState, LinkState, ListenState, World};
 pub use update::update;
 
@@ -114,6 +115,8 @@ pub enum Msg {
     Event(Box<Event>),
     /// Time has passed.
     Tick,
+    /// The replay stands here now.
+    Playing(Playing),
 }
 
 /// The screens of this version; the digits between are kept for those that come.
@@ -175,6 +178,7 @@ pub struct App {
     event: Selection<u64>,
     /// On the screen Leases: only this holder's.
     only_holder: Option<String>,
+    playing: Option<Playing>,
     theme: usize,
     quit: bool,
 }
@@ -195,6 +199,7 @@ impl App {
             holder: Selection::default(),
             event: Selection::default(),
             only_holder: None,
+            playing: None,
             theme: 0,
             quit: false,
         }
@@ -241,6 +246,11 @@ impl App {
         (now.mono.saturating_sub(*since) < Duration::from_secs(6)).then_some(text.as_str())
     }
 
+    /// Where the replay stands, if this is one.
+    pub fn playing(&self) -> Option<&Playing> {
+        self.playing.as_ref()
+    }
+
     /// How often the colours were changed.
     pub fn theme_turns(&self) -> usize {
         self.theme
@@ -257,6 +267,7 @@ impl App {
             Scope::Everywhere => true,
             Scope::Leases => matches!(self.screen, Screen::Overview | Screen::Leases),
             Scope::Demo => !self.setup.faults.is_empty(),
+            Scope::Replay => self.playing.is_some(),
         }
     }
 

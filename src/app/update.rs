@@ -18,6 +18,10 @@ pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
             app.size = (width, height);
             Vec::new()
         }
+        Msg::Playing(playing) => {
+            app.playing = Some(playing);
+            Vec::new()
+        }
         Msg::Event(event) => {
             on_event(app, *event, now);
             Vec::new()
@@ -184,6 +188,7 @@ fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
         Action::Help => app.dialog = Some(Dialog::Help { top: 0 }),
         Action::Faults => app.dialog = Some(Dialog::Faults { list: app.setup.faults.clone(), at: 0 }),
         Action::Release => release_selected(app, now),
+        Action::Play(play) => return vec![Intent::Play(play)],
         Action::Worker => return toggle_worker(app, now),
         Action::ReleaseExpired => return count_expired(app, now),
         Action::Wake => ask_wake(app, now),

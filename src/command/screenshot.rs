@@ -118,30 +118,31 @@ struct Shot {
 impl Shot {
     fn take(&self, recording: Recording) -> Result<String, Failure> {
         let theme = Theme::load(&self.theme).map_err(Failure::usage)?;
-        let mut playback = playback(recording)?;
+        let mut playback = playback(recording, |setup| setup)?;
+        let mut app = playback.app();
         let at = self.at.map_or(playback.end(), |at| playback.begin() + at);
-        playback.go(at);
+        playback.go(&mut app, at);
         let now = playback.now();
-        update(&mut playback.app, Msg::Resize(self.size.0, self.size.1), now);
+        update(&mut app, Msg::Resize(self.size.0, self.size.1), now);
         for c in self.keys.chars() {
             let key = if c == '\n' { Key::Enter } else { Key::Char(c) };
             // what a key asks of the world has nobody to go to
-            let _ = update(&mut playback.app, Msg::Key(key), now);
+            let _ = update(&mut app, Msg::Key(key), now);
         }
-        let title = format!("pgwake, {}", playback.app.clock(now.wall));
-        let buf = picture::screen(&mut playback.app, self.size, now, &theme);
+        let title = format!("pgwake, {}", app.clock(now.wall));
+        let buf = picture::screen(&mut app, self.size, now, &theme);
         Ok(picture::svg(&buf, &theme, &title))
     }
 }
 
-/// The screens of a recording.
-pub(super) fn playback(recording: Recording) -> Result<Playback, Failure> {
+/// The screens of a recording, its setup changed by `dress`.
+pub(super) fn playback(recording: Recording, dress: fn(Setup) -> Setup) -> Result<Playback, Failure> {
     if recording.events.is_empty() {
         return Err(Failure::failed("the recording holds no event"));
     }
     // an older recording may say less: the rest has defaults
     let setup: Setup = serde_json::from_value(recording.about).unwrap_or_default();
-    Ok(Playback::new(setup, recording.events))
+    Ok(Playback::new(dress(setup), recording.events))
 }
 
 /// Reads a recording.
