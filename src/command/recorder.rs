@@ -39,17 +39,18 @@ impl Tape {
             }
             _ => failed(e.to_string()),
         })?;
-        let writer = Writer::new(BufWriter::new(file), setup).map_err(|e| failed(e.to_string()))?;
+        Self::on(file, path.display().to_string(), setup, sink).map_err(|e| failed(e.to_string()))
+    }
+
+    fn on(file: File, name: String, setup: &Setup, sink: Arc<dyn Sink>) -> io::Result<Self> {
+        let setup = setup.clone();
         let (to, from) = sync_channel(WAITING);
-        let (told, name) = (sink.clone(), path.display().to_string());
-        let thread = std::thread::Builder::new()
-            .name("recorder".to_owned())
-            .spawn(move || {
-                if let Err(e) = write(writer, &from) {
-                    warn(&*told, format!("the recording in {name} ended: {e}"));
-                }
-            })
-            .map_err(|e| failed(e.to_string()))?;
+        let told = sink.clone();
+        let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(move || {
+            if let Err(e) = write(file, &setup, &from) {
+                warn(&*told, format!("the recording in {name} ended: {e}"));
+            }
+        })?;
         Ok(Self { to: Some(to), thread: Some(thread), sink, lost: 0 })
     }
 
@@ -86,10 +87,55 @@ impl Drop for Tape {
     }
 }
 
-fn write(mut writer: Writer<BufWriter<File>>, from: &Receiver<Stamped>) -> io::Result<()> {
+fn write(file: File, setup: &Setup, from: &Receiver<Stamped>) -> io::Result<()> {
+    let mut writer = Writer::new(BufWriter::new(file), setup)?;
     from.iter().try_for_each(|event| writer.write(&event))
 }
 
 fn warn(sink: &dyn Sink, text: String) {
     sink.emit(Event::Note(Note { warn: true, text }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record;
+
+    fn event(text: &str) -> Stamped {
+        let note = Event::Note(Note { warn: false, text: text.to_owned() });
+        Stamped { mono_ms: 0, wall: chrono::DateTime::UNIX_EPOCH, event: note }
+    }
+
+    #[test]
+    fn a_recording_is_new_private_and_complete_once_it_is_let_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        let sink: Arc<dyn Sink> = Arc::new(|_: Event| {});
+        let mut take = begin(&path, &Setup::new("here"), sink.clone()).unwrap();
+        for i in 0..100 {
+            take(event(&i.to_string()));
+        }
+        drop(take);
+        let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&path).unwrap());
+        assert_eq!(mode & 0o777, 0o600);
+        let read = record::read(io::BufReader::new(File::open(&path).unwrap())).unwrap();
+        assert_eq!((read.events.len(), read.about["target"].as_str()), (100, Some("here")));
+        let again = begin(&path, &Setup::new("here"), sink).err().unwrap();
+        assert!(again.line.contains("never overwritten"), "{}", again.line);
+        let more = record::read(io::BufReader::new(File::open(&path).unwrap())).unwrap();
+        assert_eq!(more.events.len(), 100);
+    }
+
+    #[test]
+    fn a_full_disk_ends_the_recording_and_is_told() {
+        let (told, heard) = std::sync::mpsc::channel();
+        let sink: Arc<dyn Sink> = Arc::new(move |event: Event| {
+            let _ = told.send(event);
+        });
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut tape = Tape::on(full, "/dev/full".to_owned(), &Setup::default(), sink).unwrap();
+        tape.take(event("x"));
+        let Event::Note(note) = heard.recv().unwrap() else { panic!() };
+        assert!(note.warn && note.text.starts_with("the recording in /dev/full ended: "), "{}", note.text);
+    }
 }

@@ -4,7 +4,7 @@
 //! makes a recording a tenth as large; every [`WHOLE_EVERY`]th is whole.
 //!
 //! A recording holds what the screen was told: samples, losses, wake-ups, actions. Payloads never reach
-//! an event, so they are never in it.
+//! an event; should a statement of another session carry one, its literals are hidden here once more.
 
 mod delta;
 
@@ -17,6 +17,7 @@ use serde_json::Value;
 use chrono::{DateTime, Utc};
 
 use crate::model::{Event, Sample, Stamped};
+use crate::text::without_literals;
 
 /// Version of the format; a reader refuses a newer one.
 const VERSION: u32 = 1;
@@ -76,6 +77,7 @@ impl<W: Write> Writer<W> {
         let about = serde_json::to_value(about)?;
         serde_json::to_writer(&mut out, &Head { pgwake_recording: VERSION, about })?;
         out.write_all(b"\n")?;
+        out.flush()?;
         Ok(Self { out, last: BTreeMap::new() })
     }
 
@@ -95,6 +97,7 @@ impl<W: Write> Writer<W> {
 
     fn sample_line(&mut self, event: &Stamped, sample: &Sample) -> io::Result<SampleLine> {
         let mut value = serde_json::to_value(sample)?;
+        hide_literals(&mut value);
         if let Some(time) = value.get("taken_at").and_then(Value::as_str).map(str::to_owned) {
             delta::fold_time(&mut value, &time);
         }
@@ -163,6 +166,18 @@ pub fn read(input: impl BufRead) -> Result<Recording, RecordError> {
         }
     }
     Ok(out)
+}
+
+/// Statements of other sessions lose their literals, whoever put them there.
+fn hide_literals(sample: &mut Value) {
+    let Some(sessions) = sample.pointer_mut("/sessions/value").and_then(Value::as_array_mut) else {
+        return;
+    };
+    for query in sessions.iter_mut().filter_map(|s| s.get_mut("query")) {
+        if let Value::String(sql) = query {
+            *sql = without_literals(sql);
+        }
+    }
 }
 
 /// The event of a line, with the samples that were read before.
