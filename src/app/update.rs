@@ -77,6 +77,7 @@ impl App {
     /// Puts the world of another state in the place of this one's; the screen and what is chosen stay.
     pub(super) fn take_world_of(&mut self, other: App) {
         self.world = other.world;
+        self.notice = other.notice;
         self.frozen = None;
         follow(self);
     }
