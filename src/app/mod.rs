@@ -12,18 +12,21 @@ pub mod diagnosis;
 pub mod dialog;
 pub mod events;
 pub mod health;
+pub mod playback;
 pub mod selection;
 pub mod series;
 mod state;
 mod update;
 mod world;
 
+pub use playback::Playing;
 pub use state::{Embedded, LedgerState, LinkState, ListenState, World};
 pub use update::update;
 
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
 
 use crate::config::Thresholds;
 use crate::config::keys::{Key, Scope};
@@ -34,7 +37,8 @@ use selection::Selection;
 use series::Series;
 
 /// Whether a worker can run inside this program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum WorkerSetup {
     /// Yes, with this handler.
     Available {
@@ -48,8 +52,9 @@ pub enum WorkerSetup {
     },
 }
 
-/// What is known before anything is connected.
-#[derive(Clone, Debug, PartialEq)]
+/// What is known before anything is connected; a recording begins with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Setup {
     /// Where the connection goes, shown until the server has answered; never a password.
     pub target: String,
@@ -71,6 +76,12 @@ pub struct Setup {
     pub lease_s: f64,
     /// Seconds east of UTC in which times are shown. `command::screen` sets it to the local offset.
     pub utc_offset_s: i32,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self::new("")
+    }
 }
 
 impl Setup {
@@ -104,6 +115,8 @@ pub enum Msg {
     Event(Box<Event>),
     /// Time has passed.
     Tick,
+    /// The replay stands here now.
+    Playing(Playing),
 }
 
 /// The screens of this version; the digits between are kept for those that come.
@@ -165,6 +178,7 @@ pub struct App {
     event: Selection<u64>,
     /// On the screen Leases: only this holder's.
     only_holder: Option<String>,
+    playing: Option<Playing>,
     theme: usize,
     quit: bool,
 }
@@ -185,6 +199,7 @@ impl App {
             holder: Selection::default(),
             event: Selection::default(),
             only_holder: None,
+            playing: None,
             theme: 0,
             quit: false,
         }
@@ -231,6 +246,11 @@ impl App {
         (now.mono.saturating_sub(*since) < Duration::from_secs(6)).then_some(text.as_str())
     }
 
+    /// Where the replay stands, if this is one.
+    pub fn playing(&self) -> Option<&Playing> {
+        self.playing.as_ref()
+    }
+
     /// How often the colours were changed.
     pub fn theme_turns(&self) -> usize {
         self.theme
@@ -247,6 +267,7 @@ impl App {
             Scope::Everywhere => true,
             Scope::Leases => matches!(self.screen, Screen::Overview | Screen::Leases),
             Scope::Demo => !self.setup.faults.is_empty(),
+            Scope::Replay => self.playing.is_some(),
         }
     }
 

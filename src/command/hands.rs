@@ -85,7 +85,7 @@ impl Hands {
                 }
                 Ok(())
             }
-            Intent::Quit | Intent::StopBulk => Ok(()),
+            Intent::Quit | Intent::StopBulk | Intent::Play(_) => Ok(()),
         };
         if let Err(error) = outcome {
             self.refused(what(&intent), &error.to_string());
@@ -133,5 +133,6 @@ fn what(intent: &Intent) -> &'static str {
         Intent::Worker { .. } => "switch the worker",
         Intent::Fault(_) => "inject a fault",
         Intent::Quit => "quit",
+        Intent::Play(_) => "move through a recording",
     }
 }

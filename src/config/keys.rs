@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::model::Play;
+
 /// A key as pressed, free of any terminal library: `term` maps its own events to this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
@@ -21,6 +23,10 @@ pub enum Key {
     Up,
     /// Cursor down.
     Down,
+    /// Cursor left.
+    Left,
+    /// Cursor right.
+    Right,
     /// Page up.
     PageUp,
     /// Page down.
@@ -45,6 +51,8 @@ impl fmt::Display for Key {
             Self::BackTab => f.write_str("Shift-Tab"),
             Self::Up => f.write_str("↑"),
             Self::Down => f.write_str("↓"),
+            Self::Left => f.write_str("←"),
+            Self::Right => f.write_str("→"),
             Self::PageUp => f.write_str("PgUp"),
             Self::PageDown => f.write_str("PgDn"),
             Self::Home => f.write_str("Home"),
@@ -103,6 +111,8 @@ pub enum Action {
     Help,
     /// Leaves.
     Quit,
+    /// Moves through a recording.
+    Play(Play),
 }
 
 /// Where a binding is offered.
@@ -114,6 +124,8 @@ pub enum Scope {
     Leases,
     /// On every screen of the demo.
     Demo,
+    /// On every screen of a replay; there these keys go before all others.
+    Replay,
 }
 
 /// One line of the table.
@@ -153,8 +165,21 @@ const fn binding(
 /// Not in the footer.
 const HELP_ONLY: (&str, u8) = ("", u8::MAX);
 
+const fn play(play: Play, keys: &'static [Key], short: (&'static str, u8), help: &'static str) -> Binding {
+    binding(Action::Play(play), Scope::Replay, keys, short, help)
+}
+
 /// Every binding, in the order of the footer and of the help.
 pub const KEYS: &[Binding] = &[
+    play(Play::PauseOrGoOn, &[Key::Char(' ')], ("pause", 0), "replay: pause, or go on"),
+    play(Play::Jump(-10), &[Key::Left], ("10s back", 2), "replay: ten seconds back"),
+    play(Play::Jump(10), &[Key::Right], ("on", 2), "replay: ten seconds on"),
+    play(Play::Before, &[Key::Char('[')], HELP_ONLY, "replay: to the sample before"),
+    play(Play::Next, &[Key::Char(']')], HELP_ONLY, "replay: to the next sample"),
+    play(Play::Faster, &[Key::Char('+'), Key::Char('=')], ("faster", 3), "replay: faster"),
+    play(Play::Slower, &[Key::Char('-')], ("slower", 3), "replay: slower"),
+    play(Play::Begin, &[Key::Home], HELP_ONLY, "replay: to the beginning"),
+    play(Play::End, &[Key::End], HELP_ONLY, "replay: to the end"),
     binding(Action::Overview, Scope::Everywhere, &[Key::Char('1')], ("overview", 5), "screen: overview"),
     binding(Action::Leases, Scope::Everywhere, &[Key::Char('3')], ("leases", 5), "screen: leases"),
     binding(Action::Events, Scope::Everywhere, &[Key::Char('7')], ("events", 5), "screen: events"),
@@ -212,7 +237,9 @@ pub const KEYS: &[Binding] = &[
 
 /// What `key` does, if the table has it in a scope that `offered` accepts.
 pub fn lookup(key: Key, offered: impl Fn(Scope) -> bool) -> Option<Action> {
-    KEYS.iter().find(|b| b.keys.contains(&key) && offered(b.scope)).map(|b| b.action)
+    let bound = |b: &&Binding| b.keys.contains(&key) && offered(b.scope);
+    let replay = KEYS.iter().filter(|b| b.scope == Scope::Replay).find(bound);
+    replay.or_else(|| KEYS.iter().find(bound)).map(|b| b.action)
 }
 
 #[cfg(test)]
@@ -228,7 +255,8 @@ mod tests {
             assert!(actions.insert(b.action), "{:?} stands twice", b.action);
             assert!(!b.keys.is_empty() && !b.help.is_empty(), "{:?} lacks keys or help", b.action);
             for k in b.keys {
-                assert!(keys.insert(*k), "{k} is bound twice");
+                // a replay has its own keys, which go before the others
+                assert!(keys.insert((b.scope == Scope::Replay, *k)), "{k} is bound twice");
             }
         }
     }
@@ -244,6 +272,13 @@ mod tests {
         for c in ['2', '4', '5', '6', '8', '9', '0'] {
             assert_eq!(lookup(Key::Char(c), |_| true), None);
         }
+    }
+
+    #[test]
+    fn the_keys_of_a_replay_go_before_the_others() {
+        let space = Key::Char(' ');
+        assert_eq!(lookup(space, |s| s != Scope::Replay), Some(Action::Freeze));
+        assert_eq!(lookup(space, |_| true), Some(Action::Play(Play::PauseOrGoOn)));
     }
 
     #[test]

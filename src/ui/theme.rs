@@ -222,6 +222,11 @@ impl Theme {
         self
     }
 
+    /// The background it was made for; never drawn on a terminal, which has its own.
+    pub fn ground(&self) -> Color {
+        self.background.unwrap_or(Color::Black)
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
