@@ -2,6 +2,7 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Modifier;
 
 use super::paint::{self, Piece, width_of};
 use super::{Role, Ui};
@@ -65,6 +66,17 @@ pub(super) fn head(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     for part in &right {
         x = paint::line(buf, x, area.y, area.right().saturating_sub(x), &part.pieces) + gap as u16;
     }
+    // a target with a colour of its own is told from others from across the room
+    if let Some(bar) = ui.theme.bar(ui.app.setup().bar.as_deref()) {
+        let frozen = ui.style(Role::Frozen).bg;
+        for x in area.x..area.right() {
+            if let Some(cell) = buf.cell_mut((x, area.y))
+                && (frozen.is_none() || Some(cell.bg) != frozen)
+            {
+                cell.set_style(bar);
+            }
+        }
+    }
 }
 
 fn parts(ui: Ui<'_>, room: usize) -> Vec<Part> {
@@ -109,7 +121,10 @@ fn parts(ui: Ui<'_>, room: usize) -> Vec<Part> {
         out.push(part(6, true, pieces));
     }
     if let Some(label) = &app.setup().label {
-        let style = ui.theme.label(app.setup().bar.as_deref());
+        let style = match ui.theme.bar(app.setup().bar.as_deref()) {
+            Some(bar) => bar.add_modifier(Modifier::REVERSED | Modifier::BOLD),
+            None => ui.style(Role::Label),
+        };
         out.push(part(
             0,
             true,
