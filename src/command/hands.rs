@@ -85,7 +85,7 @@ impl Hands {
                 }
                 Ok(())
             }
-            Intent::Quit | Intent::StopBulk => Ok(()),
+            Intent::Quit | Intent::StopBulk | Intent::Copy(_) | Intent::Redraw | Intent::Suspend => Ok(()),
         };
         if let Err(error) = outcome {
             self.refused(what(&intent), &error.to_string());
@@ -132,6 +132,6 @@ fn what(intent: &Intent) -> &'static str {
         Intent::Wake { .. } => "send a wake-up",
         Intent::Worker { .. } => "switch the worker",
         Intent::Fault(_) => "inject a fault",
-        Intent::Quit => "quit",
+        Intent::Quit | Intent::Copy(_) | Intent::Redraw | Intent::Suspend => "this",
     }
 }

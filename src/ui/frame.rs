@@ -8,7 +8,7 @@ use super::paint::{self, Piece, width_of};
 use super::{Role, Ui};
 use crate::app::health::Level;
 use crate::app::{Embedded, ListenState, Screen};
-use crate::config::keys::{Action, Binding, KEYS};
+use crate::config::keys::{Action, Binding};
 use crate::model::Role as ServerRole;
 use crate::text::{age, fit_middle, percent, width};
 
@@ -222,6 +222,7 @@ fn is_offered(ui: Ui<'_>, binding: &Binding) -> bool {
         _ => true,
     };
     !binding.short.is_empty()
+        && !binding.keys.is_empty()
         && here
         && app.offers(binding.scope)
         && !(changes && app.read_only().is_some())
@@ -233,7 +234,7 @@ pub(super) fn footer(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
         paint::text(buf, area.x, area.y, area.width, &format!(" ▶ {text}"), ui.style(Role::Accent));
         return;
     }
-    let mut offered: Vec<&Binding> = KEYS.iter().filter(|b| is_offered(ui, b)).collect();
+    let mut offered: Vec<&Binding> = ui.app.keys().iter().filter(|b| is_offered(ui, b)).collect();
     let shown = |b: &Binding| -> String {
         let key = b.keys.first().map(ToString::to_string).unwrap_or_default();
         let word = match b.action {
