@@ -20,7 +20,7 @@ pub(super) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, palette: &Palette) 
     ];
     // a row as wide as the dialog may get keeps it from changing its width with every letter
     let mut rows: Rows = vec![typed, vec![(" ".repeat(cells), ui.style(Role::Text))]];
-    let room = usize::from(area.height.saturating_sub(7)).clamp(1, 16);
+    let room = usize::from(area.height.saturating_sub(9)).clamp(1, 16);
     let found = palette.found().count();
     let top = palette.at().saturating_sub(room - 1).min(found.saturating_sub(room));
     let key_cells = palette.found().map(|e| width(&e.keys)).max().unwrap_or(0).clamp(4, 14);
