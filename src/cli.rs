@@ -73,7 +73,7 @@ pub struct Dashboard {
     /// Draw with ASCII characters only.
     #[arg(long)]
     pub ascii: bool,
-    /// Also write every event to this file, one JSON line each; payloads are never in it.
+    /// Also write every event to this new file, one JSON line each; payloads are never in it.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 }
@@ -106,6 +106,10 @@ pub enum Command {
     Release(Release),
     /// Fault drills on a throwaway server, judged by the ledger's final state.
     Drill(Drill),
+    /// A recording on the screen, with time control.
+    Replay(Replay),
+    /// SVG pictures from a recording.
+    Screenshot(Screenshot),
 }
 
 /// Options of `demo`.
@@ -129,6 +133,9 @@ pub struct Demo {
     /// Draw with ASCII characters only.
     #[arg(long)]
     pub ascii: bool,
+    /// Also write every event to this new file, one JSON line each; payloads are never in it.
+    #[arg(long, value_name = "FILE", conflicts_with = "headless")]
+    pub record: Option<PathBuf>,
 }
 
 /// Options of `work`.
@@ -268,6 +275,62 @@ pub struct Drill {
     pub json: bool,
 }
 
+/// Options of `replay`.
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// A recording, as `--record` writes it.
+    #[arg(value_name = "RECORDING")]
+    pub recording: PathBuf,
+    /// Where to begin, counted from the beginning of the recording.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub at: Option<Duration>,
+    /// Theme: dark or light.
+    #[arg(long, default_value = "dark")]
+    pub theme: String,
+    /// Draw with ASCII characters only.
+    #[arg(long)]
+    pub ascii: bool,
+}
+
+/// Options of `screenshot`.
+#[derive(Debug, Args)]
+pub struct Screenshot {
+    /// A recording, as `--record` writes it.
+    #[arg(value_name = "RECORDING", required_unless_present = "all")]
+    pub recording: Option<PathBuf>,
+    /// Every picture that tests/recordings/pictures.toml names, into a folder (default: screenshots).
+    #[arg(long, conflicts_with_all = ["recording", "screen", "size", "at", "keys"])]
+    pub all: bool,
+    /// Number of the screen.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=9))]
+    pub screen: u8,
+    /// Size in cells.
+    #[arg(long, value_name = "WxH", value_parser = size, default_value = "120x36")]
+    pub size: (u16, u16),
+    /// Theme; with --all only the pictures of this theme.
+    #[arg(long, value_name = "NAME")]
+    pub theme: Option<String>,
+    /// The moment, counted from the beginning of the recording; its end without this.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub at: Option<Duration>,
+    /// Keys to type before the picture is taken; "\n" is Enter.
+    #[arg(long, default_value = "")]
+    pub keys: String,
+    /// Where to write: a file, or a folder for --all; standard output without this.
+    #[arg(short, long, value_name = "FILE|DIR")]
+    pub output: Option<PathBuf>,
+}
+
+/// `120x36`.
+pub fn size(text: &str) -> Result<(u16, u16), String> {
+    let (width, height) = text.split_once(['x', 'X']).ok_or("a size is WIDTHxHEIGHT, as in 120x36")?;
+    let part = |text: &str| match text.parse() {
+        Ok(n @ 1..=1000) => Ok(n),
+        _ => Err("width and height lie between 1 and 1000 cells".to_owned()),
+    };
+    Ok((part(width)?, part(height)?))
+}
+
 /// `500ms`, `30s`, `2m`, `1h`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     crate::text::parse_time(text)
@@ -309,6 +372,14 @@ mod tests {
         assert_eq!(cli.connect.host.as_deref(), Some("db-1"));
         assert_eq!(cli.connect.user.as_deref(), Some("me"));
         assert!(matches!(cli.command, Some(Command::Status(_))));
+    }
+
+    #[test]
+    fn sizes_are_two_numbers() {
+        assert_eq!(size("80x24"), Ok((80, 24)));
+        for bad in ["80", "0x5", "80x", "9999x9999"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

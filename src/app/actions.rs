@@ -83,6 +83,11 @@ pub(super) fn ask_wake(app: &mut App, now: Now) {
 }
 
 pub(super) fn toggle_worker(app: &mut App, now: Now) -> Vec<Intent> {
+    // the worker of a recording runs, or ran, somewhere else
+    if let (Some(why), true) = (app.refusal(), app.playing.is_some()) {
+        notice(app, format!("worker refused: {why}"), now);
+        return Vec::new();
+    }
     if matches!(app.world.worker, Embedded::Starting | Embedded::Running { .. }) {
         app.world.worker = Embedded::Stopping;
         return vec![Intent::Worker { on: false }];

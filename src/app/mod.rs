@@ -13,18 +13,21 @@ pub mod dialog;
 pub mod events;
 pub mod health;
 pub mod palette;
+pub mod playback;
 pub mod selection;
 pub mod series;
 mod state;
 mod update;
 mod world;
 
+pub use playback::Playing;
 pub use state::{Embedded, LedgerState, LinkState, ListenState, World};
 pub use update::update;
 
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
 
 use crate::config::keys::{Key, Scope};
 use crate::config::{Keymap, Thresholds};
@@ -35,7 +38,8 @@ use selection::Selection;
 use series::Series;
 
 /// Whether a worker can run inside this program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum WorkerSetup {
     /// Yes, with this handler.
     Available {
@@ -49,8 +53,9 @@ pub enum WorkerSetup {
     },
 }
 
-/// What is known before anything is connected.
-#[derive(Clone, Debug, PartialEq)]
+/// What is known before anything is connected; a recording begins with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Setup {
     /// Where the connection goes, shown until the server has answered; never a password.
     pub target: String,
@@ -64,9 +69,11 @@ pub struct Setup {
     pub worker: WorkerSetup,
     /// Why actions are off on this side, if they are.
     pub read_only: Option<String>,
-    /// The keys.
+    /// The keys. They belong to the person, not to a recording.
+    #[serde(skip)]
     pub keys: Keymap,
     /// Names of the themes, in the order of the theme key.
+    #[serde(skip)]
     pub themes: Vec<String>,
     /// The limits of the vital signs.
     pub thresholds: Thresholds,
@@ -76,6 +83,12 @@ pub struct Setup {
     pub lease_s: f64,
     /// Seconds east of UTC in which times are shown. `command::screen` sets it to the local offset.
     pub utc_offset_s: i32,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self::new("")
+    }
 }
 
 impl Setup {
@@ -115,6 +128,8 @@ pub enum Msg {
     Click(u16),
     /// Time has passed.
     Tick,
+    /// The replay stands here now.
+    Playing(Playing),
 }
 
 /// The screens of this version; the digits between are kept for those that come.
@@ -179,6 +194,7 @@ pub struct App {
     event: Selection<u64>,
     /// On the screen Leases: only this holder's.
     only_holder: Option<String>,
+    playing: Option<Playing>,
     theme: usize,
     quit: bool,
 }
@@ -199,6 +215,7 @@ impl App {
             holder: Selection::default(),
             event: Selection::default(),
             only_holder: None,
+            playing: None,
             theme: 0,
             quit: false,
         }
@@ -250,6 +267,11 @@ impl App {
         (now.mono.saturating_sub(*since) < Duration::from_secs(6)).then_some(text.as_str())
     }
 
+    /// Where the replay stands, if this is one.
+    pub fn playing(&self) -> Option<&Playing> {
+        self.playing.as_ref()
+    }
+
     /// How often the colours were changed.
     pub fn theme_turns(&self) -> usize {
         self.theme
@@ -266,6 +288,7 @@ impl App {
             Scope::Everywhere => true,
             Scope::Leases => matches!(self.screen, Screen::Overview | Screen::Leases),
             Scope::Demo => !self.setup.faults.is_empty(),
+            Scope::Replay => self.playing.is_some(),
         }
     }
 

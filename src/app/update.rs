@@ -37,6 +37,10 @@ pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
             app.size = (width, height);
             Vec::new()
         }
+        Msg::Playing(playing) => {
+            app.playing = Some(playing);
+            Vec::new()
+        }
         Msg::Event(event) => {
             on_event(app, *event, now);
             Vec::new()
@@ -85,6 +89,15 @@ fn on_action(app: &mut App, event: &ActionEvent, now: Now) {
         app.notice = Some((format!("wake-up sent on {channel}"), now.mono));
     } else if let ActionEvent::FaultDone { text } = event {
         app.notice = Some((text.clone(), now.mono));
+    }
+}
+
+impl App {
+    /// Puts the world of another state in the place of this one's; the screen and what is chosen stay.
+    pub(super) fn take_world_of(&mut self, other: App) {
+        self.world = other.world;
+        self.frozen = None;
+        follow(self);
     }
 }
 
@@ -206,6 +219,7 @@ fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
         Action::Help => app.dialog = Some(Dialog::Help { top: 0 }),
         Action::Faults => app.dialog = Some(Dialog::Faults { list: app.setup.faults.clone(), at: 0 }),
         Action::Release => release_selected(app, now),
+        Action::Play(play) => return vec![Intent::Play(play)],
         Action::Worker => return toggle_worker(app, now),
         Action::ReleaseExpired => return count_expired(app, now),
         Action::Wake => ask_wake(app, now),

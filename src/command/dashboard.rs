@@ -1,6 +1,5 @@
 //! The dashboard: the network on a thread of its own, the screen on the main one.
 
-use std::io::BufWriter;
 use std::sync::Arc;
 use std::sync::mpsc as std_mpsc;
 use std::time::{Duration, Instant};
@@ -8,16 +7,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
 use super::hands::Hands;
-use super::screen::{self, Exit, Recorder, ScreenError, ScreenOptions};
-use super::{Failure, Outcome, conninfo, profiles, runtime};
+use super::screen::{self, Exit, ScreenError, ScreenOptions};
+use super::{Failure, Outcome, conninfo, profiles, recorder, runtime};
 use crate::app;
 use crate::cli::{Connect, Dashboard, HandlerName};
 use crate::config;
 use crate::demo::Demo;
-use crate::model::{Event, Sink};
+use crate::model::Sink;
 use crate::monitor::{self, AuditFile, Feed, Operator, Sampler};
 use crate::pg::{ListenConfig, Listener};
-use crate::record::Writer;
 use crate::worker::{self, Practice};
 
 /// Leaving may take this long: what is in hand ends or is given back, then the program ends regardless.
@@ -52,7 +50,6 @@ pub(super) fn run(connect: &Connect, text: Option<String>, args: &Dashboard) -> 
     let mut options = ScreenOptions::from_env(start);
     options.theme.clone_from(&args.theme);
     options.ascii |= args.ascii;
-    options.recorder = args.record.as_deref().map(recorder).transpose()?;
     let mut setup = app::Setup::new(monitor.conninfo.address());
     setup.read_only = read_only;
     setup.thresholds = monitor.thresholds;
@@ -62,8 +59,13 @@ pub(super) fn run(connect: &Connect, text: Option<String>, args: &Dashboard) -> 
             how: "start pgwake with --handler simulate or noop, on a ledger marked as scratch".to_owned(),
         },
     };
+    setup.utc_offset_s = screen::utc_offset_s();
+    let feed = Arc::new(Feed::new());
+    if let Some(path) = &args.record {
+        options.recorder = Some(recorder::begin(path, &setup, feed.clone())?);
+    }
     let network = Network { monitor, handler, worker: config::Worker::default(), demo: None };
-    show(setup, options, network, Arc::new(Feed::new()))
+    show(setup, options, network, feed)
 }
 
 /// Runs network and screen until the screen is left.
@@ -73,6 +75,8 @@ pub(super) fn show(
     network: Network,
     feed: Arc<Feed>,
 ) -> Outcome {
+    // Before any thread that could panic: a report must not be printed over a live screen.
+    crate::term::watch_panics();
     let (intents, ear) = mpsc::channel(64);
     let (leave, left) = watch::channel(false);
     let (connected, first) = std_mpsc::channel();
@@ -177,17 +181,4 @@ fn handler_word(name: HandlerName) -> &'static str {
         HandlerName::Simulate => "simulate",
         HandlerName::Noop => "noop",
     }
-}
-
-fn recorder(path: &std::path::Path) -> Result<Recorder, Failure> {
-    let failed = |e: std::io::Error| Failure::failed(format!("--record {}: {e}", path.display()));
-    let file = std::fs::File::create(path).map_err(failed)?;
-    let mut writer = Writer::new(BufWriter::new(file)).map_err(failed)?;
-    let mut broken = false;
-    Ok(Box::new(move |event| {
-        // A full disk ends the recording, not the screen.
-        if !broken && !matches!(event.event, Event::Link(crate::model::Link::Retry { .. })) {
-            broken = writer.write(event).is_err();
-        }
-    }))
 }

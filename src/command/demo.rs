@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::dashboard::{Network, show};
-use super::screen::{ScreenError, ScreenOptions};
-use super::{Failure, Outcome, block_on, print, runtime};
+use super::screen::{ScreenError, ScreenOptions, utc_offset_s};
+use super::{Failure, Outcome, block_on, print, recorder, runtime};
 use crate::cli;
 use crate::config;
 use crate::demo::{Demo, DemoOptions};
@@ -91,6 +91,10 @@ fn on_screen(args: &cli::Demo) -> Outcome {
     let mut screen = ScreenOptions::from_env(start);
     screen.theme.clone_from(&args.theme);
     screen.ascii |= args.ascii;
+    setup.utc_offset_s = utc_offset_s();
+    if let Some(path) = &args.record {
+        screen.recorder = Some(recorder::begin(path, &setup, feed.clone())?);
+    }
     let network = Network {
         monitor: monitor_setup(demo.conninfo().clone()),
         handler: Some(Practice::Simulate { pace: 100 }),

@@ -85,7 +85,9 @@ impl Hands {
                 }
                 Ok(())
             }
-            Intent::Quit | Intent::StopBulk | Intent::Copy(_) | Intent::Redraw | Intent::Suspend => Ok(()),
+            Intent::Quit | Intent::StopBulk | Intent::Play(_) => Ok(()),
+            // the loop of the screen has done them
+            Intent::Copy(_) | Intent::Redraw | Intent::Suspend => Ok(()),
         };
         if let Err(error) = outcome {
             self.refused(what(&intent), &error.to_string());
@@ -132,6 +134,8 @@ fn what(intent: &Intent) -> &'static str {
         Intent::Wake { .. } => "send a wake-up",
         Intent::Worker { .. } => "switch the worker",
         Intent::Fault(_) => "inject a fault",
-        Intent::Quit | Intent::Copy(_) | Intent::Redraw | Intent::Suspend => "this",
+        Intent::Quit => "quit",
+        Intent::Play(_) => "move through a recording",
+        Intent::Copy(_) | Intent::Redraw | Intent::Suspend => "this",
     }
 }

@@ -8,8 +8,12 @@ mod hands;
 mod leases;
 mod logging;
 mod migrate;
+mod recorder;
 mod release;
+mod replay;
 pub mod screen;
+pub mod screenshot;
+mod source;
 mod status;
 mod work;
 
@@ -78,6 +82,8 @@ fn run(cli: Cli) -> Outcome {
         Some(Command::Leases(args)) => block_on(leases::run(connect, args)),
         Some(Command::Release(args)) => block_on(release::run(connect, args)),
         Some(Command::Drill(args)) => drill::run(&args),
+        Some(Command::Replay(args)) => replay::run(&args),
+        Some(Command::Screenshot(args)) => screenshot::run(&args),
     }
 }
 

@@ -8,13 +8,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chrono::{Local, Utc};
+use chrono::Local;
 use crossterm::event::EventStream;
 use futures_util::StreamExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::TrySendError;
 
+use super::source::{Live, Source};
 use crate::app::{self, App, Msg};
 use crate::model::{ActionEvent, Event, Intent, Now, Stamped};
 use crate::monitor::Feed;
@@ -25,7 +25,7 @@ use crate::ui::{self, Theme, ThemeError, Themes};
 const FIRST_WORD: Duration = Duration::from_secs(10);
 
 /// Takes every event as it is shown, for a recording.
-pub type Recorder = Box<dyn FnMut(&Stamped) + Send>;
+pub type Recorder = Box<dyn FnMut(Stamped) + Send>;
 
 /// How the screen looks and what it is measured by.
 pub struct ScreenOptions {
@@ -96,23 +96,24 @@ pub async fn run(
     mut setup: app::Setup,
     feed: Arc<Feed>,
     intents: mpsc::Sender<Intent>,
-    options: ScreenOptions,
+    mut options: ScreenOptions,
 ) -> Result<Exit, ScreenError> {
+    setup.utc_offset_s = utc_offset_s();
+    let recorder = options.recorder.take();
+    let live = Live { setup, feed, intents, start: options.start, recorder, dropped: 0 };
+    play(Source::Live(live), options).await
+}
+
+/// The loop itself, whatever the events come from.
+pub(super) async fn play(source: Source, options: ScreenOptions) -> Result<Exit, ScreenError> {
     Guard::check().map_err(ScreenError::NoTerminal)?;
-    setup.utc_offset_s = Local::now().offset().local_minus_utc();
     let themes = themes(&options)?;
     let mut signals = Signals::new()?;
     // before the screen is there as well: the half that has panicked will never say anything
     term::watch_panics();
-    let mut session = Session {
-        app: App::new(setup),
-        intents,
-        start: options.start,
-        recorder: options.recorder,
-        pace: Pace::default(),
-        dropped: 0,
-    };
-    if let Some(exit) = session.first_word(&feed, &mut signals).await? {
+    let app = source.app();
+    let mut session = Session { app, source, start: options.start, pace: Pace::default() };
+    if let Some(exit) = session.first_word(&mut signals).await? {
         return Ok(exit);
     }
     let mut guard = Guard::enter().map_err(ScreenError::NoTerminal)?;
@@ -148,15 +149,7 @@ pub async fn run(
                 Some(Err(e)) if e.kind() == io::ErrorKind::Interrupted => {}
                 Some(Err(_)) | None => return Ok(Exit::TerminalGone),
             },
-            event = feed.next() => {
-                session.event(event);
-                // what waits behind it is taken in too, before anything is drawn
-                for _ in 0..256 {
-                    let Some(event) = feed.try_next() else { break };
-                    session.event(event);
-                }
-                session.count_dropped(&feed);
-            }
+            event = session.source.next() => session.take_in(event),
             () = tokio::time::sleep(wait) => {
                 if !term::is_alive() {
                     return Ok(Exit::TerminalGone);
@@ -168,6 +161,11 @@ pub async fn run(
             return Ok(Exit::Quit);
         }
     }
+}
+
+/// Seconds east of UTC, here and now.
+pub(super) fn utc_offset_s() -> i32 {
+    Local::now().offset().local_minus_utc()
 }
 
 /// The themes that the theme key goes through, the chosen one first.
@@ -191,24 +189,21 @@ fn themes(options: &ScreenOptions) -> Result<Vec<Theme>, ThemeError> {
 /// What the loop carries from turn to turn.
 struct Session {
     app: App,
-    intents: mpsc::Sender<Intent>,
+    source: Source,
     start: Instant,
-    recorder: Option<Recorder>,
     pace: Pace,
-    dropped: u64,
 }
 
 impl Session {
-    fn now(&self) -> Now {
-        Now { mono: self.start.elapsed(), wall: Utc::now() }
+    fn now(&mut self) -> Now {
+        self.source.now(&mut self.app)
     }
 
     /// Takes events in until the first word about the connection; the screen stays as it is.
-    async fn first_word(
-        &mut self,
-        feed: &Feed,
-        signals: &mut Signals,
-    ) -> Result<Option<Exit>, ScreenError> {
+    async fn first_word(&mut self, signals: &mut Signals) -> Result<Option<Exit>, ScreenError> {
+        if matches!(self.source, Source::Replay(_)) {
+            return Ok(None);
+        }
         let deadline = tokio::time::sleep(FIRST_WORD);
         tokio::pin!(deadline);
         loop {
@@ -216,9 +211,9 @@ impl Session {
                 biased;
                 () = term::panicked() => return Err(ScreenError::Panicked),
                 name = signals.next() => return Ok(Some(Exit::Signal(name))),
-                event = feed.next() => {
-                    let is_link = matches!(event, Event::Link(_));
-                    self.event(event);
+                event = self.source.next() => {
+                    let is_link = matches!(event, Some(Event::Link(_)));
+                    event.into_iter().for_each(|e| self.event(e));
                     if is_link {
                         return Ok(None);
                     }
@@ -228,37 +223,39 @@ impl Session {
         }
     }
 
+    /// Takes in what the source had, and what waits behind it, before anything is drawn.
+    fn take_in(&mut self, event: Option<Event>) {
+        match event {
+            Some(event) => self.event(event),
+            None => self.take(Msg::Tick),
+        }
+        for _ in 0..256 {
+            let Some(event) = self.source.try_next() else { break };
+            self.event(event);
+        }
+        if let Some(told) = self.source.dropped() {
+            self.event(told);
+        }
+    }
+
     fn event(&mut self, event: Event) {
         let now = self.now();
-        if let Some(record) = &mut self.recorder {
-            let mono_ms = u64::try_from(now.mono.as_millis()).unwrap_or(u64::MAX);
-            record(&Stamped { mono_ms, wall: now.wall, event: event.clone() });
-        }
-        self.take(Msg::Event(Box::new(event)));
+        self.source.shown(&event, now);
+        self.take_at(Msg::Event(Box::new(event)), now);
     }
 
     fn take(&mut self, msg: Msg) {
         let now = self.now();
-        self.pace.changed();
-        for intent in app::update(&mut self.app, msg, now) {
-            let why = match self.intents.try_send(intent) {
-                Ok(()) => continue,
-                Err(TrySendError::Full(Intent::Quit)) | Err(TrySendError::Closed(Intent::Quit)) => continue,
-                Err(TrySendError::Full(_)) => "too many requests are under way",
-                Err(TrySendError::Closed(_)) => "the part that talks to the server has ended",
-            };
-            let refused = ActionEvent::Refused { what: "this".to_owned(), why: why.to_owned() };
-            app::update(&mut self.app, Msg::Event(Box::new(Event::Action(refused))), now);
-        }
+        self.take_at(msg, now);
     }
 
-    /// What the feed had to drop is told, not hidden.
-    fn count_dropped(&mut self, feed: &Feed) {
-        let dropped = feed.dropped();
-        if dropped > self.dropped {
-            let text = format!("the screen was too slow: {} events were dropped", dropped - self.dropped);
-            self.dropped = dropped;
-            self.event(Event::Note(crate::model::Note { warn: true, text }));
+    fn take_at(&mut self, msg: Msg, now: Now) {
+        self.pace.changed();
+        for intent in app::update(&mut self.app, msg, now) {
+            if let Err(why) = self.source.ask(intent) {
+                let refused = ActionEvent::Refused { what: "this".to_owned(), why: why.to_owned() };
+                self.event(Event::Action(refused));
+            }
         }
     }
 }

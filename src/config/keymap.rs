@@ -29,10 +29,12 @@ impl Keymap {
     }
 
     fn check(&self) -> Result<(), String> {
-        let wants = |key: Key| self.0.iter().filter(move |b| b.keys.contains(&key));
+        // a replay has keys of its own, which go before the others
+        let meet = |a: &Binding, b: &Binding| (a.scope == Scope::Replay) == (b.scope == Scope::Replay);
         for binding in &self.0 {
+            let others = || self.0.iter().filter(|b| b.action != binding.action && meet(b, binding));
             for key in binding.keys.iter() {
-                if let Some(other) = wants(*key).find(|b| b.action != binding.action) {
+                if let Some(other) = others().find(|b| b.keys.contains(key)) {
                     let (one, two) = (binding.action.name(), other.action.name());
                     return Err(format!(
                         "{key} is bound to both {one} and {two}; give one of them another"
@@ -70,7 +72,9 @@ impl Keymap {
 
     /// What `key` does, if the table has it in a scope that `offered` accepts.
     pub fn lookup(&self, key: Key, offered: impl Fn(Scope) -> bool) -> Option<Action> {
-        self.0.iter().find(|b| b.keys.contains(&key) && offered(b.scope)).map(|b| b.action)
+        let bound = |b: &&Binding| b.keys.contains(&key) && offered(b.scope);
+        let replay = self.0.iter().filter(|b| b.scope == Scope::Replay).find(bound);
+        replay.or_else(|| self.0.iter().find(bound)).map(|b| b.action)
     }
 
     /// The table as Markdown, for the documentation.
@@ -87,6 +91,7 @@ impl Keymap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Play;
 
     #[test]
     fn the_defaults_contradict_nothing() {
@@ -98,6 +103,13 @@ mod tests {
         let map = Keymap::default();
         assert_eq!(map.lookup(Key::Char('F'), |s| s != Scope::Demo), None);
         assert_eq!(map.lookup(Key::Char('F'), |_| true), Some(Action::Faults));
+    }
+
+    #[test]
+    fn the_keys_of_a_replay_go_before_the_others() {
+        let (map, space) = (Keymap::default(), Key::Char(' '));
+        assert_eq!(map.lookup(space, |s| s != Scope::Replay), Some(Action::Freeze));
+        assert_eq!(map.lookup(space, |_| true), Some(Action::Play(Play::PauseOrGoOn)));
     }
 
     #[test]

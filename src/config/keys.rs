@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::model::Play;
+
 /// A key as pressed, free of any terminal library: `term` maps its own events to this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
@@ -24,6 +26,10 @@ pub enum Key {
     Up,
     /// Cursor down.
     Down,
+    /// Cursor left.
+    Left,
+    /// Cursor right.
+    Right,
     /// Page up.
     PageUp,
     /// Page down.
@@ -50,6 +56,8 @@ impl fmt::Display for Key {
             Self::BackTab => f.write_str("Shift-Tab"),
             Self::Up => f.write_str("↑"),
             Self::Down => f.write_str("↓"),
+            Self::Left => f.write_str("←"),
+            Self::Right => f.write_str("→"),
             Self::PageUp => f.write_str("PgUp"),
             Self::PageDown => f.write_str("PgDn"),
             Self::Home => f.write_str("Home"),
@@ -72,6 +80,8 @@ impl FromStr for Key {
             return Ok(match c {
                 '↑' => Self::Up,
                 '↓' => Self::Down,
+                '←' => Self::Left,
+                '→' => Self::Right,
                 c => Self::Char(c),
             });
         }
@@ -99,6 +109,8 @@ impl FromStr for Key {
             "shift-tab" => Self::BackTab,
             "up" => Self::Up,
             "down" => Self::Down,
+            "left" => Self::Left,
+            "right" => Self::Right,
             "pgup" => Self::PageUp,
             "pgdn" => Self::PageDown,
             "home" => Self::Home,
@@ -170,13 +182,20 @@ pub enum Action {
     Help,
     /// Leaves.
     Quit,
+    /// Moves through a recording.
+    Play(Play),
 }
 
 impl Action {
     /// Its name in the configuration file and in the palette: `release-expired`.
     pub fn name(self) -> String {
+        let debug = match self {
+            Self::Play(Play::Jump(by)) => (if by < 0 { "ReplayBack" } else { "ReplayOn" }).to_owned(),
+            Self::Play(play) => format!("Replay{play:?}"),
+            other => format!("{other:?}"),
+        };
         let mut name = String::new();
-        for c in format!("{self:?}").chars() {
+        for c in debug.chars() {
             if c.is_uppercase() && !name.is_empty() {
                 name.push('-');
             }
@@ -200,6 +219,8 @@ pub enum Scope {
     Leases,
     /// On every screen of the demo.
     Demo,
+    /// On every screen of a replay; there these keys go before all others.
+    Replay,
 }
 
 /// One line of the table.
@@ -239,8 +260,21 @@ const fn binding(
 /// Not in the footer.
 const HELP_ONLY: (&str, u8) = ("", u8::MAX);
 
+const fn play(play: Play, keys: &'static [Key], short: (&'static str, u8), help: &'static str) -> Binding {
+    binding(Action::Play(play), Scope::Replay, keys, short, help)
+}
+
 /// Every binding, in the order of the footer and of the help.
 pub const KEYS: &[Binding] = &[
+    play(Play::PauseOrGoOn, &[Key::Char(' ')], ("pause", 0), "replay: pause, or go on"),
+    play(Play::Jump(-10), &[Key::Left], ("10s back", 2), "replay: ten seconds back"),
+    play(Play::Jump(10), &[Key::Right], ("on", 2), "replay: ten seconds on"),
+    play(Play::Before, &[Key::Char('[')], HELP_ONLY, "replay: to the sample before"),
+    play(Play::Next, &[Key::Char(']')], HELP_ONLY, "replay: to the next sample"),
+    play(Play::Faster, &[Key::Char('+'), Key::Char('=')], ("faster", 3), "replay: faster"),
+    play(Play::Slower, &[Key::Char('-')], ("slower", 3), "replay: slower"),
+    play(Play::Begin, &[Key::Home], HELP_ONLY, "replay: to the beginning"),
+    play(Play::End, &[Key::End], HELP_ONLY, "replay: to the end"),
     binding(Action::Overview, Scope::Everywhere, &[Key::Char('1')], ("overview", 5), "screen: overview"),
     binding(Action::Leases, Scope::Everywhere, &[Key::Char('3')], ("leases", 5), "screen: leases"),
     binding(Action::Events, Scope::Everywhere, &[Key::Char('7')], ("events", 5), "screen: events"),
@@ -325,7 +359,8 @@ mod tests {
             assert!(actions.insert(b.action), "{:?} stands twice", b.action);
             assert!(!b.keys.is_empty() && !b.help.is_empty(), "{:?} lacks keys or help", b.action);
             for k in b.keys.iter() {
-                assert!(keys.insert(*k), "{k} is bound twice");
+                // a replay has its own keys, which go before the others
+                assert!(keys.insert((b.scope == Scope::Replay, *k)), "{k} is bound twice");
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Keymap, Target};
 
 /// Everything that a configuration file says.
@@ -50,7 +52,8 @@ impl Default for Settings {
 }
 
 /// When a figure needs attention. The first values are the contract's starting values.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Thresholds {
     /// Oldest ready job, seconds.
     pub oldest_ready_s: f64,

@@ -50,4 +50,27 @@ pub enum Intent {
     Redraw,
     /// Stop the program as the shell's Ctrl-Z does. For the loop of the screen.
     Suspend,
+    /// Move through a recording (replay only).
+    Play(Play),
+}
+
+/// A move through a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Play {
+    /// Stop here, or go on from here; from the end, begin anew.
+    PauseOrGoOn,
+    /// The next higher speed.
+    Faster,
+    /// The next lower speed.
+    Slower,
+    /// This many seconds on, or back.
+    Jump(i32),
+    /// To the next sample, and stop there.
+    Next,
+    /// To the sample before, and stop there.
+    Before,
+    /// To the beginning.
+    Begin,
+    /// To the end.
+    End,
 }

@@ -17,7 +17,7 @@ pub use event::{
     ActionEvent, Event, Link, Listen, Loss, Note, Phases, Recovery, Sink, Stamped, Wake, WorkerEvent,
 };
 pub use fault::Fault;
-pub use intent::Intent;
+pub use intent::{Intent, Play};
 pub use lease::{Fencing, Found, Holder, Lease};
 pub use reading::{Quality, Reading, Trouble};
 pub use sample::{Cost, Counts, Flow, Sample, Vitals};

@@ -8,7 +8,7 @@ use tokio_postgres::types::{ToSql, Type};
 
 use crate::model::{NotifyLock, Session as Listed, SessionMark};
 use crate::pg::{Error, Session};
-use crate::text::clean;
+use crate::text::{clean, without_literals};
 
 /// Sessions listed at most.
 const SESSIONS: i64 = 100;
@@ -133,7 +133,8 @@ pub(super) async fn sessions(session: &Session, long: Duration) -> Result<Vec<Li
                 state: text(row, 3),
                 wait: text(row, 4),
                 transaction_age,
-                query: text(row, 6),
+                // what they carry stays between them and the server
+                query: row.get::<_, Option<String>>(6).map(|q| clean(&without_literals(&q))),
                 marks: marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark).collect(),
             }
         })

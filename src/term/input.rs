@@ -35,6 +35,8 @@ fn key(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
         KeyCode::Tab => Key::Tab,
         KeyCode::Up => Key::Up,
         KeyCode::Down => Key::Down,
+        KeyCode::Left => Key::Left,
+        KeyCode::Right => Key::Right,
         KeyCode::PageUp => Key::PageUp,
         KeyCode::PageDown => Key::PageDown,
         KeyCode::Home => Key::Home,

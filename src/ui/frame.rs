@@ -7,9 +7,9 @@ use ratatui::style::Modifier;
 use super::paint::{self, Piece, width_of};
 use super::{Role, Ui};
 use crate::app::health::Level;
-use crate::app::{Embedded, ListenState, Screen};
+use crate::app::{Embedded, ListenState, Playing, Screen};
 use crate::config::keys::{Action, Binding};
-use crate::model::Role as ServerRole;
+use crate::model::{Play, Role as ServerRole};
 use crate::text::{age, fit_middle, percent, width};
 
 /// A part of the head line. Parts leave by importance, the largest number first, until the rest fits.
@@ -113,6 +113,9 @@ fn parts(ui: Ui<'_>, room: usize) -> Vec<Part> {
         let text = format!(" FROZEN {}s ", lasted.as_secs());
         out.push(part(0, true, vec![(text, ui.style(Role::Frozen))]));
     }
+    if let Some(playing) = app.playing() {
+        out.push(part(0, true, vec![(replay(playing), ui.style(Role::Frozen))]));
+    }
     out.push(part(4, true, listener(ui, room)));
     if let Some(pieces) = worker(ui) {
         out.push(part(5, true, pieces));
@@ -160,6 +163,23 @@ fn listener(ui: Ui<'_>, room: usize) -> Vec<Piece> {
         ListenState::Deaf { .. } => vec![("▲ deaf, polling".to_owned(), ui.style(Role::Warn))],
         ListenState::Off => vec![("○ polling".to_owned(), ui.style(Role::Dim))],
     }
+}
+
+/// Where a replay stands: `REPLAY ▶ ×4 2:13 of 10:00`.
+fn replay(playing: &Playing) -> String {
+    let clock = |t: std::time::Duration| {
+        let s = t.as_secs();
+        match s / 3600 {
+            0 => format!("{}:{:02}", s / 60, s % 60),
+            h => format!("{h}:{:02}:{:02}", s / 60 % 60, s % 60),
+        }
+    };
+    let going = match (playing.paused, playing.at >= playing.length) {
+        (_, true) => "at its end".to_owned(),
+        (true, false) => "paused".to_owned(),
+        (false, false) => format!("▶ ×{}", playing.speed),
+    };
+    format!(" REPLAY {going} {} of {} ", clock(playing.at), clock(playing.length))
 }
 
 fn fit_short(text: &str, cells: usize) -> String {
@@ -225,6 +245,7 @@ fn is_offered(ui: Ui<'_>, binding: &Binding) -> bool {
         && !binding.keys.is_empty()
         && here
         && app.offers(binding.scope)
+        && !(binding.action == Action::Freeze && app.playing().is_some())
         && !(changes && app.read_only().is_some())
 }
 
@@ -239,6 +260,7 @@ pub(super) fn footer(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
         let key = b.keys.first().map(ToString::to_string).unwrap_or_default();
         let word = match b.action {
             Action::Freeze if ui.app.frozen_for(ui.now).is_some() => "follow",
+            Action::Play(Play::PauseOrGoOn) if ui.app.playing().is_some_and(|p| p.paused) => "go on",
             Action::Worker if ui.app.live().worker.is_on() => "stop worker",
             _ => b.short,
         };

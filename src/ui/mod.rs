@@ -2,6 +2,7 @@
 
 mod frame;
 mod paint;
+pub mod picture;
 mod screens;
 mod theme;
 mod widgets;

@@ -123,6 +123,11 @@ impl Theme {
         self
     }
 
+    /// The background it was made for; drawn only if the theme says so.
+    pub fn ground(&self) -> Color {
+        self.background.unwrap_or(Color::Black)
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
