@@ -73,15 +73,22 @@ impl Stage {
         assert!(Command::new("kill").args(["-STOP", &pid]).status().unwrap().success());
     }
 
-    /// A second of work: some at once, some later, some that fails.
-    async fn enqueue(&self, second: u64) {
+    /// Ends every listen session.
+    async fn end_listeners(&self) {
+        let sql = "select pg_terminate_backend(pid) from pg_stat_activity
+                   where application_name like '%/listen' and datname = 'orders'";
+        self.client.query(sql, &[]).await.unwrap();
+    }
+
+    /// A second of work: some at once, some later, some that fails; each takes about `ms`.
+    async fn enqueue(&self, second: u64, ms: f64) {
         let wave = 22.0 + 14.0 * (second as f64 / 31.0).sin() + 5.0 * (second as f64 / 4.0).sin();
         let sql = "select count(pgwake.enqueue(
                        (array['mail.send', 'invoice.render', 'search.index'])[1 + i % 3],
-                       jsonb_build_object('ms', 20 + 60 * random(), 'fail', case when i = 3 then 0.2 else 0 end),
+                       jsonb_build_object('ms', $2::float8 * (0.2 + 1.6 * random()), 'fail', case when i = 3 then 0.2 else 0 end),
                        now() + case when i % 10 = 9 then '15s'::interval else '0' end))
                    from generate_series(1, $1::int) i";
-        self.client.query_one(sql, &[&(wave as i32)]).await.unwrap();
+        self.client.query_one(sql, &[&(wave as i32), &ms]).await.unwrap();
     }
 }
 
@@ -148,12 +155,19 @@ fn stage() {
     println!("staged in {:?}", begun.elapsed());
 }
 
+/// Nothing is wrong; a reconnect in the middle is survived.
 async fn calm() {
     let mut stage = Stage::build().await;
     for name in ["mail-worker-3", "mail-worker-4", "mail-worker-7"] {
         stage.worker(name, "2m");
     }
-    watch("calm", stage, async |stage, second| stage.enqueue(second).await).await;
+    watch("calm", stage, async |stage, second| {
+        stage.enqueue(second, 600.0).await;
+        if second == 200 {
+            stage.end_listeners().await;
+        }
+    })
+    .await;
 }
 
 /// The only worker stops in the middle of its jobs.
@@ -161,7 +175,7 @@ async fn stuck() {
     let mut stage = Stage::build().await;
     stage.worker("mail-worker-7", "1m");
     watch("stuck-holder", stage, async |stage, second| {
-        stage.enqueue(second).await;
+        stage.enqueue(second, 150.0).await;
         if second == 170 {
             let held = "select count(*) from pgwake.jobs where status = 'running'";
             loop {
@@ -185,14 +199,12 @@ async fn deaf() {
         stage.worker(name, "2m");
     }
     watch("dead-listener", stage, async |stage, second| {
-        stage.enqueue(second).await;
+        stage.enqueue(second, 300.0).await;
         if second == 230 {
             let admin = connect(&stage.server.conninfo("postgres")).await;
             let close = "alter database orders with allow_connections false";
             admin.batch_execute(close).await.unwrap();
-            let sql = "select pg_terminate_backend(pid) from pg_stat_activity
-                       where application_name like '%/listen' and datname = 'orders'";
-            admin.query(sql, &[]).await.unwrap();
+            stage.end_listeners().await;
         }
     })
     .await;
@@ -248,6 +260,10 @@ fn cut(events: Vec<Stamped>) -> Vec<Stamped> {
                 server.address = "shop@db-1:5432/orders".into();
                 server.ledgers.retain(|l| l.name == "jobs");
                 server.ledgers.iter_mut().for_each(|l| l.scratch = false);
+                true
+            }
+            Event::Listen(Listen::Up { channels, .. }) => {
+                channels.retain(|c| c == "pgwake_work");
                 true
             }
             // where the session stood is always needed
