@@ -284,7 +284,7 @@ pub struct Replay {
     /// Where to begin, counted from the beginning of the recording.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub at: Option<Duration>,
-    /// Theme: dark or light.
+    /// Theme, by name.
     #[arg(long, default_value = "dark")]
     pub theme: String,
     /// Draw with ASCII characters only.
