@@ -333,22 +333,7 @@ pub fn size(text: &str) -> Result<(u16, u16), String> {
 
 /// `500ms`, `30s`, `2m`, `1h`; a bare number is seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: f64 = number
-        .parse()
-        .map_err(|_| "a time needs a number and a unit, as in 500ms, 30s or 2m".to_owned())?;
-    let seconds = match unit {
-        "ms" => number / 1000.0,
-        "" | "s" => number,
-        "m" | "min" => number * 60.0,
-        "h" => number * 3600.0,
-        _ => return Err("the unit of a time is ms, s, m or h".to_owned()),
-    };
-    if !(0.001..=604_800.0).contains(&seconds) {
-        return Err("a time lies between 1ms and a week".to_owned());
-    }
-    Ok(Duration::from_secs_f64(seconds))
+    crate::text::parse_time(text)
 }
 
 fn debounce(text: &str) -> Result<Duration, String> {

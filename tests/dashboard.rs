@@ -48,8 +48,11 @@ async fn an_expired_lease_is_released_by_r_and_enter_and_the_audit_says_who() {
         t.contains("expired") && t.find("gone").zip(t.find("alive")).is_some_and(|(a, b)| a < b)
     });
     screen.press("r");
-    let dialog = screen.wait_for("Release job 1");
-    assert!(dialog.contains("a late completion is ignored"), "{dialog}");
+    screen.wait("the dialog with its verdict", |t| {
+        t.contains("Release job 1")
+            && t.contains("a late completion is ignored")
+            && t.contains("Enter release")
+    });
     screen.press("\r");
     wait_until("job 1 is ready again", DEADLINE, async || (state(&db, 1).await == "ready").then_some(()))
         .await;

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use pgwake::command::screen::{self, ScreenOptions};
 use pgwake::model::*;
 use pgwake::monitor::Feed;
+use pgwake::term::Colours;
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
 /// Nothing here takes this long; whoever waits for it has failed.
@@ -58,16 +59,15 @@ fn program() {
         }
     });
     let options = ScreenOptions {
-        theme: "dark".into(),
         ascii: false,
-        no_color: false,
-        start: Instant::now(),
+        colours: Colours::True,
         // it runs on the thread that draws
         recorder: Some(Box::new(|stamped| {
             if let Event::Note(note) = &stamped.event {
                 assert_ne!(note.text, "break", "a fault on the drawing thread");
             }
         })),
+        ..ScreenOptions::from_env(Instant::now())
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let left = runtime.block_on(screen::run(fixtures::setup(), feed, intents, options));

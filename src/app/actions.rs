@@ -125,3 +125,26 @@ pub(super) fn toggle_worker(app: &mut App, now: Now) -> Vec<Intent> {
     }
     Vec::new()
 }
+
+/// Copies what a person would type elsewhere: an id, a name, a line of the log.
+pub(super) fn copy(app: &mut App, now: Now) -> Vec<Intent> {
+    let found = match app.screen {
+        Screen::Overview => app.holder.key().map(|name| ("the holder's name", name.clone())),
+        Screen::Leases => app.lease.key().map(|lease| ("the job's id", lease.id.clone())),
+        Screen::Events => {
+            let log = &app.world().log;
+            let line = app.event.key().and_then(|seq| log.row_of(*seq)).and_then(|row| log.get(row));
+            line.map(|line| ("the event", line.text.clone()))
+        }
+    };
+    match found {
+        Some((what, text)) => {
+            notice(app, format!("copied {what}"), now);
+            vec![Intent::Copy(text)]
+        }
+        None => {
+            notice(app, "nothing is selected that could be copied", now);
+            Vec::new()
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! What asks before something happens. Every dialog names its target and its effect, and keeps the
 //! target as it was when the dialog opened.
 
-use crate::config::keys::Key;
+use super::palette::{Item, Palette};
+use crate::config::Keymap;
+use crate::config::keys::{Action, Key};
 use crate::model::{ActionEvent, Fault, Holder, Intent, Lease, LedgerFacts};
 
 /// How far a release has come.
@@ -107,6 +109,8 @@ pub enum Dialog {
     Lease(Box<(Lease, Option<Holder>)>),
     /// One event in full, by its number.
     Event(u64),
+    /// Finds an action by name.
+    Palette(Palette),
     /// Release one.
     Release(Box<Release>),
     /// Release all expired.
@@ -142,12 +146,22 @@ pub enum Outcome {
     CloseAndSend(Intent),
     /// It closes and the release of the lease it showed is asked for.
     OpenRelease(Lease),
+    /// It closes and this is done.
+    Run(Item),
+    /// It stays and this is copied: what it is, and its text.
+    Copy(&'static str, String),
 }
 
 impl Dialog {
-    /// Handles one key.
-    pub fn key(&mut self, key: Key) -> Outcome {
+    /// Handles one key. Within a dialog keys are its own, but for those that do the same as outside.
+    pub fn key(&mut self, key: Key, keys: &Keymap) -> Outcome {
+        let is = |action| keys.of(action).is_some_and(|b| b.keys.contains(&key));
         match self {
+            Self::Help { .. } if is(Action::Help) => Outcome::Close,
+            Self::Palette(palette) => palette.key(key),
+            Self::Release(r) if key == Key::Ctrl('y') => {
+                Outcome::Copy("the statement", r.facts.release_sql.clone())
+            }
             Self::Help { top } => match key {
                 Key::Down | Key::Char('j') => {
                     *top += 1;
@@ -157,13 +171,12 @@ impl Dialog {
                     *top = top.saturating_sub(1);
                     Outcome::Stay
                 }
-                Key::Esc | Key::Enter | Key::Char('?' | 'q') => Outcome::Close,
+                Key::Esc | Key::Enter | Key::Char('q') => Outcome::Close,
                 _ => Outcome::Stay,
             },
-            Self::Lease(shown) => match key {
-                Key::Char('r') => Outcome::OpenRelease(shown.0.clone()),
-                _ => close_on_any_leave(key),
-            },
+            Self::Lease(shown) if is(Action::Release) => Outcome::OpenRelease(shown.0.clone()),
+            Self::Lease(shown) if is(Action::Copy) => Outcome::Copy("the job's id", shown.0.id.clone()),
+            Self::Lease(_) => close_on_any_leave(key),
             Self::Event(_) | Self::Notice { .. } => close_on_any_leave(key),
             Self::Release(release) => release_key(release, key),
             Self::Bulk(bulk) => bulk_key(bulk, key),
@@ -188,7 +201,8 @@ impl Dialog {
                     let at = usize::from(c as u8 - b'1');
                     list.get(at).map_or(Outcome::Stay, |f| Outcome::CloseAndSend(Intent::Fault(*f)))
                 }
-                Key::Esc | Key::Char('q' | 'F') => Outcome::Close,
+                Key::Esc | Key::Char('q') => Outcome::Close,
+                _ if is(Action::Faults) => Outcome::Close,
                 _ => Outcome::Stay,
             },
         }

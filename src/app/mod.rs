@@ -12,6 +12,7 @@ pub mod diagnosis;
 pub mod dialog;
 pub mod events;
 pub mod health;
+pub mod palette;
 pub mod playback;
 pub mod selection;
 pub mod series;
@@ -28,8 +29,8 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::config::Thresholds;
 use crate::config::keys::{Key, Scope};
+use crate::config::{Keymap, Thresholds};
 use crate::model::{Event, Fault, Holder, Lease, LedgerFacts, Now, Sample};
 use diagnosis::{Diagnosis, Evidence};
 use dialog::{Dialog, Release};
@@ -68,6 +69,12 @@ pub struct Setup {
     pub worker: WorkerSetup,
     /// Why actions are off on this side, if they are.
     pub read_only: Option<String>,
+    /// The keys. They belong to the person, not to a recording.
+    #[serde(skip)]
+    pub keys: Keymap,
+    /// Names of the themes, in the order of the theme key.
+    #[serde(skip)]
+    pub themes: Vec<String>,
     /// The limits of the vital signs.
     pub thresholds: Thresholds,
     /// The fallback interval of the workers, seconds.
@@ -94,6 +101,8 @@ impl Setup {
             faults: Vec::new(),
             worker: WorkerSetup::Unavailable { how: "no handler is configured".to_owned() },
             read_only: None,
+            keys: Keymap::default(),
+            themes: Vec::new(),
             thresholds: Thresholds::default(),
             fallback_s: 30.0,
             lease_s: 120.0,
@@ -113,6 +122,10 @@ pub enum Msg {
     Resize(u16, u16),
     /// Something happened in the world.
     Event(Box<Event>),
+    /// The mouse wheel was turned by so many rows, down if positive.
+    Scroll(i8),
+    /// The mouse was clicked on this row of the terminal.
+    Click(u16),
     /// Time has passed.
     Tick,
     /// The replay stands here now.
@@ -158,6 +171,9 @@ impl LeaseKey {
 /// Rows of a full-height list screen that are not list: two head lines, the frame, the column heads,
 /// the footer. `update` pages by what `ui` shows.
 pub const LIST_CHROME: u16 = 6;
+
+/// The row of the terminal on which such a list begins.
+pub const LIST_TOP: u16 = 4;
 
 /// The state of the screen. `ui::draw` reads it; only [`update`] changes it.
 #[derive(Clone, Debug)]
@@ -208,6 +224,11 @@ impl App {
     /// What was known before.
     pub fn setup(&self) -> &Setup {
         &self.setup
+    }
+
+    /// The keys that are in force.
+    pub fn keys(&self) -> &Keymap {
+        &self.setup.keys
     }
 
     /// What is shown: the world, or the world as it was when the picture was frozen.

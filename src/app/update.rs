@@ -1,19 +1,38 @@
 //! Every change of the state, and what it asks of the world.
 
-use super::actions::{ask_wake, count_expired, open_release, release_selected, toggle_worker};
+use super::actions::{ask_wake, copy, count_expired, open_release, release_selected, toggle_worker};
 use super::dialog::{Dialog, Outcome};
+use super::palette::{Item, Palette};
 use super::selection::Selection;
 use super::world::{on_link, on_listen, on_sample, on_worker};
-use super::{App, Embedded, LIST_CHROME, LeaseKey, Msg, Screen};
-use crate::config::keys::{self, Action, Key};
+use super::{App, Embedded, LIST_CHROME, LIST_TOP, LeaseKey, Msg, Screen};
+use crate::config::keys::{Action, Key};
 use crate::model::{ActionEvent, Event, Intent, Lease, Now};
 
 /// Takes in one message; what comes back is to be carried out.
 pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
     match msg {
         Msg::Key(key) => on_key(app, key, now),
-        // there is no text field that a paste may fill: typed confirmations are typed
-        Msg::Paste(_) | Msg::Tick => Vec::new(),
+        Msg::Paste(text) => {
+            // typed confirmations are typed: only a field that confirms nothing takes a paste
+            if let Some(Dialog::Palette(palette)) = &mut app.dialog {
+                palette.paste(&text);
+            }
+            Vec::new()
+        }
+        Msg::Tick => Vec::new(),
+        Msg::Scroll(rows) => {
+            if app.dialog.is_none() {
+                step(app, isize::from(rows));
+            }
+            Vec::new()
+        }
+        Msg::Click(row) => {
+            if app.dialog.is_none() {
+                click(app, row);
+            }
+            Vec::new()
+        }
         Msg::Resize(width, height) => {
             app.size = (width, height);
             Vec::new()
@@ -121,10 +140,10 @@ fn on_key(app: &mut App, key: Key, now: Now) -> Vec<Intent> {
         return quit(app);
     }
     if let Some(dialog) = &mut app.dialog {
-        let outcome = dialog.key(key);
+        let outcome = dialog.key(key, &app.setup.keys);
         return on_outcome(app, outcome, now);
     }
-    let action = keys::lookup(key, |scope| app.offers(scope));
+    let action = app.keys().lookup(key, |scope| app.offers(scope));
     app.notice = None;
     match action {
         Some(action) => on_action_key(app, action, now),
@@ -147,6 +166,14 @@ fn on_outcome(app: &mut App, outcome: Outcome, now: Now) -> Vec<Intent> {
             app.dialog = None;
             open_release(app, lease, now);
             return Vec::new();
+        }
+        Outcome::Run(item) => {
+            app.dialog = None;
+            return run(app, item, now);
+        }
+        Outcome::Copy(what, text) => {
+            notice(app, format!("copied {what}"), now);
+            return vec![Intent::Copy(text)];
         }
     };
     if close {
@@ -185,7 +212,11 @@ fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
         Action::Back => back(app),
         Action::Freeze => freeze(app, now),
         Action::NextLedger => next_ledger(app, now),
-        Action::Theme => app.theme = app.theme.wrapping_add(1),
+        Action::Theme => theme(app, app.theme.wrapping_add(1), now),
+        Action::Palette => app.dialog = Some(Dialog::Palette(Palette::new(app))),
+        Action::Copy => return copy(app, now),
+        Action::Redraw => return vec![Intent::Redraw],
+        Action::Suspend => return vec![Intent::Suspend],
         Action::Help => app.dialog = Some(Dialog::Help { top: 0 }),
         Action::Faults => app.dialog = Some(Dialog::Faults { list: app.setup.faults.clone(), at: 0 }),
         Action::Release => release_selected(app, now),
@@ -195,6 +226,50 @@ fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
         Action::Wake => ask_wake(app, now),
     }
     Vec::new()
+}
+
+/// What the palette was asked to do.
+fn run(app: &mut App, item: Item, now: Now) -> Vec<Intent> {
+    match item {
+        Item::Action(action) => return on_action_key(app, action, now),
+        Item::Theme(at) => theme(app, at, now),
+    }
+    Vec::new()
+}
+
+fn theme(app: &mut App, at: usize, now: Now) {
+    let names = &app.setup.themes;
+    let text = names.get(at % names.len().max(1)).map(|name| format!("theme: {name}"));
+    app.theme = at;
+    if let Some(text) = text {
+        notice(app, text, now);
+    }
+}
+
+/// Selects the row of the list that stands on the row `y` of the terminal.
+fn click(app: &mut App, y: u16) {
+    // two head lines, the frame, the column heads
+    let Some(below) = y.checked_sub(LIST_TOP) else { return };
+    let height = usize::from(app.size.1.saturating_sub(LIST_CHROME).max(1));
+    if usize::from(below) >= height {
+        return;
+    }
+    let (row, top, len) = match app.screen {
+        // there the rows stand where the layout puts them
+        Screen::Overview => return,
+        Screen::Leases => {
+            let len = app.leases().len();
+            (app.lease.row(), app.lease.top(len, height), len)
+        }
+        Screen::Events => {
+            let len = app.world().log.len();
+            (app.event.row(), app.event.top(len, height), len)
+        }
+    };
+    let wanted = top + usize::from(below);
+    if wanted < len {
+        step(app, wanted as isize - row as isize);
+    }
 }
 
 fn turn(app: &mut App, by: usize) {

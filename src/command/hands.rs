@@ -86,6 +86,8 @@ impl Hands {
                 Ok(())
             }
             Intent::Quit | Intent::StopBulk | Intent::Play(_) => Ok(()),
+            // the loop of the screen has done them
+            Intent::Copy(_) | Intent::Redraw | Intent::Suspend => Ok(()),
         };
         if let Err(error) = outcome {
             self.refused(what(&intent), &error.to_string());
@@ -134,5 +136,6 @@ fn what(intent: &Intent) -> &'static str {
         Intent::Fault(_) => "inject a fault",
         Intent::Quit => "quit",
         Intent::Play(_) => "move through a recording",
+        Intent::Copy(_) | Intent::Redraw | Intent::Suspend => "this",
     }
 }

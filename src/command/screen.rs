@@ -18,8 +18,8 @@ use super::source::{Live, Source};
 use crate::app::{self, App, Msg};
 use crate::model::{ActionEvent, Event, Intent, Now, Stamped};
 use crate::monitor::Feed;
-use crate::term::{self, Guard, Pace, TerminalError};
-use crate::ui::{self, Theme, ThemeError};
+use crate::term::{self, Colours, Guard, Pace, TerminalError};
+use crate::ui::{self, Theme, ThemeError, Themes};
 
 /// The screen is entered when the first connection succeeded or failed, but not later than this.
 const FIRST_WORD: Duration = Duration::from_secs(10);
@@ -29,12 +29,16 @@ pub type Recorder = Box<dyn FnMut(Stamped) + Send>;
 
 /// How the screen looks and what it is measured by.
 pub struct ScreenOptions {
-    /// Name of a built-in theme.
+    /// Name of the theme to begin with.
     pub theme: String,
+    /// The themes there are.
+    pub themes: Themes,
+    /// Whether themes may draw a background of their own.
+    pub filled: bool,
     /// Draw with ASCII only.
     pub ascii: bool,
-    /// Draw without colours.
-    pub no_color: bool,
+    /// Which colours the terminal shows.
+    pub colours: Colours,
     /// When the program began: zero of the monotonic clock.
     pub start: Instant,
     /// Gets every event, if set.
@@ -42,13 +46,15 @@ pub struct ScreenOptions {
 }
 
 impl ScreenOptions {
-    /// The options that the environment asks for: `NO_COLOR` when it is not empty, ASCII unless the
-    /// locale is UTF-8.
+    /// The options that the environment asks for: `NO_COLOR` when it is not empty, true colour when
+    /// `COLORTERM` says so, ASCII unless the locale is UTF-8.
     pub fn from_env(start: Instant) -> Self {
         Self {
             theme: "dark".to_owned(),
+            themes: Themes::built_in(),
+            filled: true,
             ascii: !term::is_utf8(|name| std::env::var(name).ok()),
-            no_color: std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()),
+            colours: term::colours(|name| std::env::var(name).ok()),
             start,
             recorder: None,
         }
@@ -166,11 +172,16 @@ pub(super) fn utc_offset_s() -> i32 {
 fn themes(options: &ScreenOptions) -> Result<Vec<Theme>, ThemeError> {
     let dress = |theme: Theme| {
         let theme = theme.with_ascii(options.ascii);
-        if options.no_color { theme.without_colour() } else { theme }
+        let theme = if options.filled { theme } else { theme.unfilled() };
+        match options.colours {
+            Colours::None => theme.without_colour(),
+            Colours::Fixed256 => theme.in_256_colours(),
+            Colours::True => theme,
+        }
     };
-    let mut all = vec![dress(Theme::load(&options.theme)?)];
-    for name in Theme::names().filter(|n| *n != options.theme) {
-        all.push(dress(Theme::load(name)?));
+    let mut all = vec![dress(options.themes.get(&options.theme)?)];
+    for name in options.themes.names().filter(|n| *n != options.theme) {
+        all.push(dress(options.themes.get(name)?));
     }
     Ok(all)
 }

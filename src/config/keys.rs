@@ -1,6 +1,9 @@
-//! The one key table: it dispatches, draws the footer and the help, and later prints the docs.
+//! The one key table: it dispatches, draws the footer, the help and the palette, and prints the docs.
+//! A person's own keys lie over it as a [`Keymap`](super::Keymap).
 
+use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 
 use crate::model::Play;
 
@@ -37,6 +40,8 @@ pub enum Key {
     End,
     /// Deletes the character before the cursor.
     Backspace,
+    /// A function key, 1–12.
+    F(u8),
 }
 
 impl fmt::Display for Key {
@@ -58,7 +63,65 @@ impl fmt::Display for Key {
             Self::Home => f.write_str("Home"),
             Self::End => f.write_str("End"),
             Self::Backspace => f.write_str("Backspace"),
+            Self::F(n) => write!(f, "F{n}"),
         }
+    }
+}
+
+impl FromStr for Key {
+    type Err = String;
+
+    /// As it is shown, in any case: `r`, `R`, `Ctrl-L`, `space`, `Enter`, `PgUp`, `F5`; `Up` beside `↑`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut chars = text.chars();
+        if let (Some(c), None) = (chars.next(), chars.next())
+            && !c.is_control()
+        {
+            return Ok(match c {
+                '↑' => Self::Up,
+                '↓' => Self::Down,
+                '←' => Self::Left,
+                '→' => Self::Right,
+                c => Self::Char(c),
+            });
+        }
+        let lower = text.to_lowercase();
+        let held = lower.strip_prefix("ctrl-").map(|rest| rest.chars().collect::<Vec<_>>());
+        if let Some([c @ 'a'..='z']) = held.as_deref() {
+            return match c {
+                // what a terminal sends for these is another key
+                'i' => Err("Ctrl-I arrives as Tab".to_owned()),
+                'm' | 'j' => Err(format!("{text} arrives as Enter")),
+                'h' => Err("Ctrl-H arrives as Backspace".to_owned()),
+                c => Ok(Self::Ctrl(*c)),
+            };
+        }
+        if let Some(n) = lower.strip_prefix('f').and_then(|n| n.parse().ok())
+            && (1..=12).contains(&n)
+        {
+            return Ok(Self::F(n));
+        }
+        Ok(match lower.as_str() {
+            "space" => Self::Char(' '),
+            "enter" => Self::Enter,
+            "esc" => Self::Esc,
+            "tab" => Self::Tab,
+            "shift-tab" => Self::BackTab,
+            "up" => Self::Up,
+            "down" => Self::Down,
+            "left" => Self::Left,
+            "right" => Self::Right,
+            "pgup" => Self::PageUp,
+            "pgdn" => Self::PageDown,
+            "home" => Self::Home,
+            "end" => Self::End,
+            "backspace" => Self::Backspace,
+            _ => {
+                return Err(format!(
+                    "{text:?} is no key; keys are written as in r, R, Ctrl-L, space, Enter, PgUp, F5"
+                ));
+            }
+        })
     }
 }
 
@@ -107,12 +170,44 @@ pub enum Action {
     Faults,
     /// Changes the colours.
     Theme,
+    /// Copies what is selected.
+    Copy,
+    /// Finds every action by name.
+    Palette,
+    /// Draws everything anew.
+    Redraw,
+    /// Stops the program until the shell goes on with it.
+    Suspend,
     /// Shows the keys.
     Help,
     /// Leaves.
     Quit,
     /// Moves through a recording.
     Play(Play),
+}
+
+impl Action {
+    /// Its name in the configuration file and in the palette: `release-expired`.
+    pub fn name(self) -> String {
+        let debug = match self {
+            Self::Play(Play::Jump(by)) => (if by < 0 { "ReplayBack" } else { "ReplayOn" }).to_owned(),
+            Self::Play(play) => format!("Replay{play:?}"),
+            other => format!("{other:?}"),
+        };
+        let mut name = String::new();
+        for c in debug.chars() {
+            if c.is_uppercase() && !name.is_empty() {
+                name.push('-');
+            }
+            name.extend(c.to_lowercase());
+        }
+        name
+    }
+
+    /// Whether it does much at once: such a key is never pressed by accident, so it is upper case.
+    pub fn is_dangerous(self) -> bool {
+        matches!(self, Self::ReleaseExpired)
+    }
 }
 
 /// Where a binding is offered.
@@ -129,14 +224,14 @@ pub enum Scope {
 }
 
 /// One line of the table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     /// What it does.
     pub action: Action,
     /// Where it is offered.
     pub scope: Scope,
     /// The keys that do it.
-    pub keys: &'static [Key],
+    pub keys: Cow<'static, [Key]>,
     /// A word or two for the footer; empty keeps it out of the footer.
     pub short: &'static str,
     /// Position in the footer's order of importance; the highest numbers leave first when room is short.
@@ -159,7 +254,7 @@ const fn binding(
     (short, rank): (&'static str, u8),
     help: &'static str,
 ) -> Binding {
-    Binding { action, scope, keys, short, rank, help }
+    Binding { action, scope, keys: Cow::Borrowed(keys), short, rank, help }
 }
 
 /// Not in the footer.
@@ -230,17 +325,26 @@ pub const KEYS: &[Binding] = &[
         ("freeze", 7),
         "freeze the picture, or follow again (samples go on)",
     ),
+    binding(Action::Copy, Scope::Everywhere, &[Key::Char('y')], HELP_ONLY, "copy what is selected"),
     binding(Action::Theme, Scope::Everywhere, &[Key::Char('t')], ("theme", 10), "next colours"),
+    binding(
+        Action::Palette,
+        Scope::Everywhere,
+        &[Key::Char(':')],
+        ("find", 8),
+        "find an action, screen or theme by name",
+    ),
+    binding(Action::Redraw, Scope::Everywhere, &[Key::Ctrl('l')], HELP_ONLY, "draw everything anew"),
+    binding(
+        Action::Suspend,
+        Scope::Everywhere,
+        &[Key::Ctrl('z')],
+        HELP_ONLY,
+        "stop, and give the shell the terminal; fg goes on",
+    ),
     binding(Action::Help, Scope::Everywhere, &[Key::Char('?')], ("help", 0), "these keys"),
     binding(Action::Quit, Scope::Everywhere, &[Key::Char('q'), Key::Ctrl('c')], ("quit", 0), "leave"),
 ];
-
-/// What `key` does, if the table has it in a scope that `offered` accepts.
-pub fn lookup(key: Key, offered: impl Fn(Scope) -> bool) -> Option<Action> {
-    let bound = |b: &&Binding| b.keys.contains(&key) && offered(b.scope);
-    let replay = KEYS.iter().filter(|b| b.scope == Scope::Replay).find(bound);
-    replay.or_else(|| KEYS.iter().find(bound)).map(|b| b.action)
-}
 
 #[cfg(test)]
 mod tests {
@@ -254,7 +358,7 @@ mod tests {
         for b in KEYS {
             assert!(actions.insert(b.action), "{:?} stands twice", b.action);
             assert!(!b.keys.is_empty() && !b.help.is_empty(), "{:?} lacks keys or help", b.action);
-            for k in b.keys {
+            for k in b.keys.iter() {
                 // a replay has its own keys, which go before the others
                 assert!(keys.insert((b.scope == Scope::Replay, *k)), "{k} is bound twice");
             }
@@ -262,28 +366,27 @@ mod tests {
     }
 
     #[test]
-    fn a_key_out_of_its_scope_does_nothing() {
-        assert_eq!(lookup(Key::Char('F'), |s| s != Scope::Demo), None);
-        assert_eq!(lookup(Key::Char('F'), |_| true), Some(Action::Faults));
+    fn the_bulk_release_is_upper_case() {
+        let bulk = KEYS.iter().find(|b| b.action == Action::ReleaseExpired).unwrap();
+        assert!(bulk.keys.iter().all(|k| matches!(k, Key::Char(c) if c.is_uppercase())));
     }
 
     #[test]
-    fn screens_that_are_not_there_have_no_digit() {
-        for c in ['2', '4', '5', '6', '8', '9', '0'] {
-            assert_eq!(lookup(Key::Char(c), |_| true), None);
+    fn a_key_is_read_as_it_is_shown() {
+        let shown = KEYS.iter().flat_map(|b| b.keys.iter().copied()).chain((1..=12).map(Key::F));
+        for key in shown {
+            assert_eq!(key.to_string().parse(), Ok(key), "{key}");
+        }
+        assert_eq!("ctrl-l".parse(), Ok(Key::Ctrl('l')));
+        for bad in ["", "rr", "Ctrl-", "Ctrl-1", "F13", "Alt-x", "\u{1b}", "Ctrl-I", "Ctrl-M"] {
+            assert!(bad.parse::<Key>().is_err(), "{bad:?}");
         }
     }
 
     #[test]
-    fn the_keys_of_a_replay_go_before_the_others() {
-        let space = Key::Char(' ');
-        assert_eq!(lookup(space, |s| s != Scope::Replay), Some(Action::Freeze));
-        assert_eq!(lookup(space, |_| true), Some(Action::Play(Play::PauseOrGoOn)));
-    }
-
-    #[test]
-    fn the_bulk_release_is_upper_case() {
-        let bulk = KEYS.iter().find(|b| b.action == Action::ReleaseExpired).unwrap();
-        assert!(bulk.keys.iter().all(|k| matches!(k, Key::Char(c) if c.is_uppercase())));
+    fn an_action_has_a_name_of_its_own() {
+        assert_eq!(Action::ReleaseExpired.name(), "release-expired");
+        let names: HashSet<String> = KEYS.iter().map(|b| b.action.name()).collect();
+        assert_eq!(names.len(), KEYS.len());
     }
 }

@@ -1,6 +1,15 @@
-//! Settings and the one key table.
+//! Settings (file, environment, flags) and the one key table.
 
+mod file;
+mod keymap;
 pub mod keys;
+mod reader;
+mod rules;
 mod settings;
+mod table;
+mod target;
 
-pub use settings::{Sampling, Thresholds, Worker};
+pub use keymap::Keymap;
+pub use reader::ConfigError;
+pub use settings::{Sampling, Settings, Thresholds, Worker};
+pub use target::Target;

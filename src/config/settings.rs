@@ -4,6 +4,53 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::{Keymap, Target};
+
+/// Everything that a configuration file says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Name of the theme.
+    pub theme: String,
+    /// Whether a theme may draw a background of its own.
+    pub theme_background: bool,
+    /// Draw with ASCII only.
+    pub ascii: bool,
+    /// Take the mouse.
+    pub mouse: bool,
+    /// Show payloads without being asked.
+    pub show_payloads: bool,
+    /// Take every action away.
+    pub read_only: bool,
+    /// When a figure needs attention.
+    pub thresholds: Thresholds,
+    /// How the monitor samples.
+    pub sampling: Sampling,
+    /// How a worker behaves.
+    pub worker: Worker,
+    /// The keys.
+    pub keys: Keymap,
+    /// Targets by name.
+    pub targets: Vec<Target>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            theme: "dark".to_owned(),
+            theme_background: true,
+            ascii: false,
+            mouse: false,
+            show_payloads: false,
+            read_only: false,
+            thresholds: Thresholds::default(),
+            sampling: Sampling::default(),
+            worker: Worker::default(),
+            keys: Keymap::default(),
+            targets: Vec::new(),
+        }
+    }
+}
+
 /// When a figure needs attention. The first values are the contract's starting values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -44,6 +44,12 @@ pub enum Intent {
     },
     /// Inject a fault (demo only).
     Fault(Fault),
+    /// Put a text on the clipboard of the person's terminal. For the loop of the screen.
+    Copy(String),
+    /// Draw everything anew. For the loop of the screen.
+    Redraw,
+    /// Stop the program as the shell's Ctrl-Z does. For the loop of the screen.
+    Suspend,
     /// Move through a recording (replay only).
     Play(Play),
 }

@@ -42,6 +42,7 @@ fn key(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
         KeyCode::Home => Key::Home,
         KeyCode::End => Key::End,
         KeyCode::Backspace => Key::Backspace,
+        KeyCode::F(n @ 1..=12) => Key::F(n),
         _ => return None,
     })
 }

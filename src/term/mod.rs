@@ -1,10 +1,12 @@
 //! The real terminal: entering and leaving it, what is typed, and when to draw.
 
+mod colours;
 mod guard;
 mod input;
 mod locale;
 mod pace;
 
+pub use colours::{Colours, colours};
 pub use guard::{Guard, TerminalError, is_alive, panicked, watch_panics};
 pub use input::message;
 pub use locale::is_utf8;

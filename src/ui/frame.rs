@@ -2,12 +2,13 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use ratatui::style::Modifier;
 
 use super::paint::{self, Piece, width_of};
 use super::{Role, Ui};
 use crate::app::health::Level;
 use crate::app::{Embedded, ListenState, Playing, Screen};
-use crate::config::keys::{Action, Binding, KEYS};
+use crate::config::keys::{Action, Binding};
 use crate::model::{Play, Role as ServerRole};
 use crate::text::{age, fit_middle, percent, width};
 
@@ -65,6 +66,17 @@ pub(super) fn head(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     for part in &right {
         x = paint::line(buf, x, area.y, area.right().saturating_sub(x), &part.pieces) + gap as u16;
     }
+    // a target with a colour of its own is told from others from across the room
+    if let Some(bar) = ui.theme.bar(ui.app.setup().bar.as_deref()) {
+        let frozen = ui.style(Role::Frozen).bg;
+        for x in area.x..area.right() {
+            if let Some(cell) = buf.cell_mut((x, area.y))
+                && (frozen.is_none() || Some(cell.bg) != frozen)
+            {
+                cell.set_style(bar);
+            }
+        }
+    }
 }
 
 fn parts(ui: Ui<'_>, room: usize) -> Vec<Part> {
@@ -112,7 +124,10 @@ fn parts(ui: Ui<'_>, room: usize) -> Vec<Part> {
         out.push(part(6, true, pieces));
     }
     if let Some(label) = &app.setup().label {
-        let style = ui.theme.label(app.setup().bar.as_deref());
+        let style = match ui.theme.bar(app.setup().bar.as_deref()) {
+            Some(bar) => bar.add_modifier(Modifier::REVERSED | Modifier::BOLD),
+            None => ui.style(Role::Label),
+        };
         out.push(part(
             0,
             true,
@@ -227,6 +242,7 @@ fn is_offered(ui: Ui<'_>, binding: &Binding) -> bool {
         _ => true,
     };
     !binding.short.is_empty()
+        && !binding.keys.is_empty()
         && here
         && app.offers(binding.scope)
         && !(binding.action == Action::Freeze && app.playing().is_some())
@@ -239,7 +255,7 @@ pub(super) fn footer(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
         paint::text(buf, area.x, area.y, area.width, &format!(" ▶ {text}"), ui.style(Role::Accent));
         return;
     }
-    let mut offered: Vec<&Binding> = KEYS.iter().filter(|b| is_offered(ui, b)).collect();
+    let mut offered: Vec<&Binding> = ui.app.keys().iter().filter(|b| is_offered(ui, b)).collect();
     let shown = |b: &Binding| -> String {
         let key = b.keys.first().map(ToString::to_string).unwrap_or_default();
         let word = match b.action {

@@ -7,7 +7,7 @@ mod screens;
 mod theme;
 mod widgets;
 
-pub use theme::{Role, Theme, ThemeError};
+pub use theme::{Role, Theme, ThemeError, Themes};
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -49,6 +49,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, now: Now, theme: &Theme) {
     if let Some(dialog) = app.dialog() {
         widgets::dialog::draw(ui, buf, area, dialog);
     }
+    theme.lay_under(buf);
     if theme.is_ascii() {
         paint::to_ascii(buf);
     }

@@ -143,6 +143,10 @@ fn dialogs() {
     picture("dialog_wake", &busy(), "n", (80, 24), &dark());
     picture("dialog_worker", &busy(), "w", (80, 24), &dark());
     picture("dialog_help", &busy(), "?", (120, 36), &dark());
+    for size in SIZES {
+        picture("dialog_palette", &busy(), ":rel", size, &dark());
+    }
+    picture("dialog_palette_nothing", &busy(), ":zzzz", (60, 18), &dark());
     let mut app = busy();
     press(&mut app, Key::Char('R'));
     picture("dialog_bulk_counting", &app, "", (80, 24), &dark());

@@ -8,7 +8,7 @@ use super::lease::{expiry, heartbeat, seconds};
 use super::release;
 use crate::app::dialog::{Bulk, BulkPhase, Dialog};
 use crate::app::events::leases;
-use crate::config::keys::KEYS;
+use crate::config::keys::Action;
 use crate::model::{Fault, Holder, Lease};
 use crate::text::{age, count, fit};
 use crate::ui::paint::{self, Piece};
@@ -23,6 +23,7 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, dialog: &Dia
     let cells = usize::from(area.width.saturating_sub(6)).min(84);
     let (title, rows, role) = match dialog {
         Dialog::Help { top } => return help(ui, buf, area, *top),
+        Dialog::Palette(palette) => return super::palette::draw(ui, buf, area, palette),
         Dialog::Lease(shown) => {
             let (lease, holder) = shown.as_ref();
             ("Lease".to_owned(), lease_rows(ui, lease, holder.as_ref(), cells), Role::Focus)
@@ -53,7 +54,7 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, dialog: &Dia
 }
 
 /// A frame in the middle with these rows in it.
-fn popup(ui: Ui<'_>, buf: &mut Buffer, area: Rect, title: &str, rows: &Rows, role: Role) {
+pub(super) fn popup(ui: Ui<'_>, buf: &mut Buffer, area: Rect, title: &str, rows: &Rows, role: Role) {
     let widest =
         rows.iter().map(|r| paint::width_of(r)).max().unwrap_or(0).max(crate::text::width(title) + 2);
     let width = (widest as u16).saturating_add(4).clamp(24, area.width.saturating_sub(2).max(24));
@@ -142,7 +143,11 @@ pub(super) fn lease_facts(
 fn lease_rows(ui: Ui<'_>, lease: &Lease, holder: Option<&Holder>, cells: usize) -> Rows {
     let mut rows = lease_facts(ui, lease, holder, ui.app.server_now(ui.now), cells);
     rows.push(Vec::new());
-    rows.push(keys(ui, &[("r", "release"), ("Esc", "back")]));
+    let key = |action| ui.app.keys().key_text(action);
+    let (release, copy) = (key(Action::Release), key(Action::Copy));
+    let list = [(release.as_str(), "release"), (copy.as_str(), "copy the id"), ("Esc", "back")];
+    let bound: Vec<(&str, &str)> = list.into_iter().filter(|(key, _)| !key.is_empty()).collect();
+    rows.push(keys(ui, &bound));
     rows
 }
 
@@ -251,7 +256,7 @@ fn fault_rows(ui: Ui<'_>, list: &[Fault], at: usize) -> Rows {
 
 fn help(ui: Ui<'_>, buf: &mut Buffer, area: Rect, top: usize) {
     let mut rows = Rows::new();
-    for b in KEYS.iter().filter(|b| ui.app.offers(b.scope)) {
+    for b in ui.app.keys().iter().filter(|b| ui.app.offers(b.scope) && !b.keys.is_empty()) {
         rows.push(vec![
             (format!("{} ", fit(&b.keys_text(), 11)), ui.style(Role::Key)),
             (b.help.to_owned(), ui.style(Role::Text)),

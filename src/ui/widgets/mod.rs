@@ -6,6 +6,7 @@ pub(super) mod dialog;
 pub(super) mod flow;
 pub(super) mod holders;
 pub(super) mod lease;
+pub(super) mod palette;
 pub(super) mod reading;
 pub(super) mod release;
 pub(super) mod spark;
