@@ -118,7 +118,7 @@ pub async fn run(
     setup.utc_offset_s = utc_offset_s();
     let recorder = options.recorder.take();
     let live = Live { setup, feed, intents, start: options.start, recorder, dropped: 0 };
-    play(Source::Live(live), options).await
+    play(Source::Live(Box::new(live)), options).await
 }
 
 /// The loop itself, whatever the events come from.
