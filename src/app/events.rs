@@ -128,7 +128,7 @@ impl Log {
     /// The line, if any, that `event` leaves in the log.
     pub fn record(&mut self, event: &Event, now: Now) {
         match event {
-            Event::Sample(_) | Event::Wake(_) => {}
+            Event::Sample(_) | Event::Wake(_) | Event::Backlog(_) | Event::Jobs(_) | Event::Job(_) => {}
             Event::Link(link) => self.link(link, now),
             Event::Listen(listen) => self.listen(listen, now),
             Event::Worker(worker) => self.worker(worker, now),

@@ -39,7 +39,7 @@ fn on_event(app: &mut App, event: Event, now: Now) {
         }
         Event::Worker(event) => on_worker(world, event, now),
         Event::Action(event) => on_action(app, &event, now),
-        Event::Note(_) => {}
+        Event::Note(_) | Event::Backlog(_) | Event::Jobs(_) | Event::Job(_) => {}
     }
     if app.frozen.is_none() {
         follow_log(app);

@@ -19,6 +19,8 @@ pub(super) struct Hands {
     pub listener: Arc<Listener>,
     pub sink: Arc<dyn Sink>,
     pub demo: Option<Arc<Demo>>,
+    /// Takes the questions that the slow lane answers.
+    pub questions: mpsc::Sender<Intent>,
 }
 
 struct Running {
@@ -32,14 +34,17 @@ impl Hands {
     pub(super) async fn work(mut self, mut intents: mpsc::Receiver<Intent>) {
         let stopper = self.operator.stopper();
         let (queue, mut turn) = mpsc::channel::<Intent>(16);
-        let sink = self.sink.clone();
+        let (sink, questions) = (self.sink.clone(), self.questions.clone());
         let sort = async move {
             while let Some(intent) = intents.recv().await {
                 match intent {
                     Intent::Quit => break,
                     Intent::StopBulk => stopper.stop(),
                     other => {
-                        if queue.try_send(other).is_err() {
+                        // a look does not wait behind an action
+                        let look = matches!(other, Intent::Jobs { .. } | Intent::Job { .. });
+                        let to = if look { &questions } else { &queue };
+                        if to.try_send(other).is_err() {
                             sink.emit(Event::Action(ActionEvent::Refused {
                                 what: "this".to_owned(),
                                 why: "earlier requests are still under way".to_owned(),
@@ -85,7 +90,7 @@ impl Hands {
                 }
                 Ok(())
             }
-            Intent::Quit | Intent::StopBulk => Ok(()),
+            Intent::Quit | Intent::StopBulk | Intent::Jobs { .. } | Intent::Job { .. } => Ok(()),
         };
         if let Err(error) = outcome {
             self.refused(what(&intent), &error.to_string());
@@ -131,6 +136,7 @@ fn what(intent: &Intent) -> &'static str {
         }
         Intent::Wake { .. } => "send a wake-up",
         Intent::Worker { .. } => "switch the worker",
+        Intent::Jobs { .. } | Intent::Job { .. } => "look at jobs",
         Intent::Fault(_) => "inject a fault",
         Intent::Quit => "quit",
     }
