@@ -8,7 +8,7 @@ use crate::model::{Intent, Lease, Now};
 pub(super) fn release_selected(app: &mut App, now: Now) {
     if app.screen == Screen::Overview {
         // holders are listed here, leases are released
-        match app.holder.key().cloned() {
+        match app.holder_selection().key().cloned() {
             Some(name) => {
                 show_holder(app, name);
                 notice(app, "choose a lease of this holder, then r again", now);
@@ -19,7 +19,9 @@ pub(super) fn release_selected(app: &mut App, now: Now) {
     }
     match selected_lease(app) {
         Some(lease) => open_release(app, lease, now),
-        None if app.lease.is_gone() => notice(app, "the selected lease is gone; choose another", now),
+        None if app.lease_selection().is_gone() => {
+            notice(app, "the selected lease is gone; choose another", now)
+        }
         None => notice(app, "there is no lease to release", now),
     }
 }

@@ -1,8 +1,9 @@
 //! What asks before something happens. Every dialog names its target and its effect, and keeps the
 //! target as it was when the dialog opened.
 
-use crate::config::keys::Key;
-use crate::model::{ActionEvent, Fault, Holder, Intent, Lease, LedgerFacts};
+use super::lists::WorkerLine;
+use crate::config::keys::{self, Action, Key};
+use crate::model::{ActionEvent, Fault, Holder, Intent, JobDetail, Lease, LedgerFacts, Session};
 
 /// How far a release has come.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +96,21 @@ pub struct Ask {
     pub intent: Intent,
 }
 
+/// One job that is looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobView {
+    /// Profile name of the ledger.
+    pub ledger: String,
+    /// Which job.
+    pub id: String,
+    /// Whether its payload was asked for.
+    pub payload: bool,
+    /// The answer, once it has come.
+    pub detail: Option<JobDetail>,
+    /// First row shown.
+    pub top: usize,
+}
+
 /// Everything that can lie over a screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dialog {
@@ -107,6 +123,12 @@ pub enum Dialog {
     Lease(Box<(Lease, Option<Holder>)>),
     /// One event in full, by its number.
     Event(u64),
+    /// One worker: as it is now, or as it was when it was last seen.
+    Worker(Box<WorkerLine>),
+    /// One session, likewise.
+    Session(Box<Session>),
+    /// One job.
+    Job(Box<JobView>),
     /// Release one.
     Release(Box<Release>),
     /// Release all expired.
@@ -142,6 +164,8 @@ pub enum Outcome {
     CloseAndSend(Intent),
     /// It closes and the release of the lease it showed is asked for.
     OpenRelease(Lease),
+    /// It closes and the leases of this holder are shown.
+    ShowHolder(String),
 }
 
 impl Dialog {
@@ -164,7 +188,12 @@ impl Dialog {
                 Key::Char('r') => Outcome::OpenRelease(shown.0.clone()),
                 _ => close_on_any_leave(key),
             },
-            Self::Event(_) | Self::Notice { .. } => close_on_any_leave(key),
+            Self::Worker(line) => match key {
+                Key::Enter => Outcome::ShowHolder(line.name.clone()),
+                _ => close_on_any_leave(key),
+            },
+            Self::Job(view) => job_key(view, key),
+            Self::Event(_) | Self::Session(_) | Self::Notice { .. } => close_on_any_leave(key),
             Self::Release(release) => release_key(release, key),
             Self::Bulk(bulk) => bulk_key(bulk, key),
             Self::Ask(ask) => match key {
@@ -201,6 +230,40 @@ impl Dialog {
             Self::Bulk(b) => answer_bulk(b, event),
             _ => {}
         }
+    }
+}
+
+fn job_key(view: &mut JobView, key: Key) -> Outcome {
+    match keys::lookup(key, |_| true) {
+        Some(Action::Payload) => {
+            view.payload = !view.payload;
+            if view.payload {
+                let (ledger, id) = (view.ledger.clone(), view.id.clone());
+                return Outcome::Send(Intent::Job { ledger, id, payload: true });
+            }
+            // what is hidden is not kept either
+            if let Some(detail) = &mut view.detail {
+                detail.hide_payload();
+            }
+            Outcome::Stay
+        }
+        Some(Action::Down) => {
+            view.top += 1;
+            Outcome::Stay
+        }
+        Some(Action::Up) => {
+            view.top = view.top.saturating_sub(1);
+            Outcome::Stay
+        }
+        Some(Action::PageDown) => {
+            view.top += 10;
+            Outcome::Stay
+        }
+        Some(Action::PageUp) => {
+            view.top = view.top.saturating_sub(10);
+            Outcome::Stay
+        }
+        _ => close_on_any_leave(key),
     }
 }
 

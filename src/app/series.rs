@@ -23,6 +23,8 @@ pub enum Figure {
     QueueUsage,
     /// Claim success, 0–1.
     ClaimSuccess,
+    /// Wake-ups a second that arrived here.
+    WakeUps,
 }
 
 /// How several points in one column become one.
@@ -43,7 +45,7 @@ struct Point {
     at: Duration,
     /// Longest time this point stands for when nothing follows it.
     lasts: Duration,
-    values: [Option<f64>; 6],
+    values: [Option<f64>; 7],
 }
 
 /// See the module.
@@ -53,8 +55,9 @@ pub struct Series {
 }
 
 impl Series {
-    /// Adds the figures of a sample that arrived at `at`. Only current readings count.
-    pub fn push(&mut self, sample: &Sample, at: Duration) {
+    /// Adds the figures of a sample that arrived at `at`, and the wake-ups a second since the one before.
+    /// Only current readings count.
+    pub fn push(&mut self, sample: &Sample, wakeups: Option<f64>, at: Duration) {
         let v = &sample.vitals;
         // A reading of "nothing is ready" is an age of nothing, not an unknown age.
         let oldest = v.oldest_ready.current().map(|o| o.unwrap_or(0.0));
@@ -68,6 +71,7 @@ impl Series {
                 oldest,
                 v.queue_usage.current().copied(),
                 v.claim_success.current().copied().flatten(),
+                wakeups,
             ],
         };
         self.points.push_back(point);
@@ -150,6 +154,17 @@ impl Series {
         (n > 0).then(|| sum / f64::from(n))
     }
 
+    /// By how much `figure` has changed over the last `span`; `None` when one of both ends is not known.
+    pub fn change(&self, figure: Figure, span: Duration, now: Duration) -> Option<f64> {
+        let known = |p: &Point| p.values[figure as usize];
+        let last = self.points.iter().rev().find(|p| p.at <= now)?;
+        let from = now.checked_sub(span)?;
+        let first = self.points.iter().find(|p| p.at + p.lasts >= from)?;
+        // a younger history says nothing of the whole span
+        (first.at <= from + first.lasts).then_some(())?;
+        Some(known(last)? - known(first)?)
+    }
+
     /// How long `figure` has been nothing without a break, up to `now`; `None` unless it is known to be
     /// nothing now.
     pub fn zero_for(&self, figure: Figure, now: Duration) -> Option<Duration> {
@@ -197,7 +212,7 @@ mod tests {
     fn a_gap_between_samples_stays_a_gap() {
         let mut s = Series::default();
         for t in [0, 1, 2, 10, 11] {
-            s.push(&sample(Reading::exact(5.0, AT)), secs(t));
+            s.push(&sample(Reading::exact(5.0, AT)), None, secs(t));
         }
         let got = done(&s, 12, 1, 11);
         // the sample of second 2 stands for two and a half seconds, then nothing is known
@@ -209,10 +224,10 @@ mod tests {
     #[test]
     fn a_failed_reading_is_a_gap_and_not_a_zero() {
         let mut s = Series::default();
-        s.push(&sample(Reading::exact(5.0, AT)), secs(0));
+        s.push(&sample(Reading::exact(5.0, AT)), None, secs(0));
         let kept = Reading::unknown(Trouble::TimedOut).or_last(&Reading::exact(5.0, AT));
-        s.push(&sample(kept), secs(1));
-        s.push(&sample(Reading::exact(7.0, AT)), secs(2));
+        s.push(&sample(kept), None, secs(1));
+        s.push(&sample(Reading::exact(7.0, AT)), None, secs(2));
         assert_eq!(done(&s, 3, 1, 2), [Some(5.0), None, Some(7.0)]);
     }
 
@@ -220,7 +235,7 @@ mod tests {
     fn several_points_in_a_column_fold_as_asked() {
         let mut s = Series::default();
         for (t, v) in [(0, 1.0), (1, 3.0), (2, 8.0)] {
-            s.push(&sample(Reading::exact(v, AT)), secs(t));
+            s.push(&sample(Reading::exact(v, AT)), None, secs(t));
         }
         let fold = |f| s.columns(Figure::Done, f, 1, secs(3), secs(2))[0];
         assert_eq!(fold(Fold::Mean), Some(4.0));
@@ -232,7 +247,7 @@ mod tests {
     fn the_history_is_bounded() {
         let mut s = Series::default();
         for t in 0..2 * KEEP as u64 {
-            s.push(&sample(Reading::exact(1.0, AT)), secs(t));
+            s.push(&sample(Reading::exact(1.0, AT)), None, secs(t));
         }
         assert_eq!(s.len(), KEEP);
     }
@@ -241,12 +256,12 @@ mod tests {
     fn nothing_for_a_while_is_known_only_without_a_break() {
         let mut s = Series::default();
         for (t, v) in [(0, 4.0), (1, 0.0), (2, 0.0), (3, 0.0)] {
-            s.push(&sample(Reading::exact(v, AT)), secs(t));
+            s.push(&sample(Reading::exact(v, AT)), None, secs(t));
         }
         assert_eq!(s.zero_for(Figure::Done, secs(4)), Some(secs(3)));
-        s.push(&sample(Reading::exact(0.0, AT)), secs(60));
+        s.push(&sample(Reading::exact(0.0, AT)), None, secs(60));
         assert_eq!(s.zero_for(Figure::Done, secs(61)), Some(secs(1)));
-        s.push(&sample(Reading::unknown(Trouble::TimedOut)), secs(62));
+        s.push(&sample(Reading::unknown(Trouble::TimedOut)), None, secs(62));
         assert_eq!(s.zero_for(Figure::Done, secs(62)), None);
     }
 }

@@ -59,8 +59,16 @@ impl fmt::Display for Key {
 pub enum Action {
     /// To the screen Overview.
     Overview,
+    /// To the screen Backlog.
+    Backlog,
     /// To the screen Leases.
     Leases,
+    /// To the screen Workers.
+    Workers,
+    /// To the screen Sessions.
+    Sessions,
+    /// To the screen Wake-ups.
+    WakeUps,
     /// To the screen Events.
     Events,
     /// To the next screen.
@@ -83,8 +91,24 @@ pub enum Action {
     Open,
     /// One step back.
     Back,
+    /// Filters the list.
+    Filter,
+    /// Sorts the list by its next column.
+    Sort,
+    /// Turns the order of the list round.
+    Reverse,
+    /// Shows or hides a job's payload.
+    Payload,
     /// Freezes the picture, or follows again.
     Freeze,
+    /// One sample back in time.
+    Earlier,
+    /// One sample forward in time.
+    Later,
+    /// A minute back in time.
+    MuchEarlier,
+    /// A minute forward in time.
+    MuchLater,
     /// Shows the next ledger.
     NextLedger,
     /// Starts or stops the embedded worker.
@@ -112,6 +136,8 @@ pub enum Scope {
     Everywhere,
     /// Where leases are listed: Overview and Leases.
     Leases,
+    /// Where jobs are listed: Backlog, after Enter.
+    Jobs,
     /// On every screen of the demo.
     Demo,
 }
@@ -155,10 +181,14 @@ const HELP_ONLY: (&str, u8) = ("", u8::MAX);
 
 /// Every binding, in the order of the footer and of the help.
 pub const KEYS: &[Binding] = &[
-    binding(Action::Overview, Scope::Everywhere, &[Key::Char('1')], ("overview", 5), "screen: overview"),
-    binding(Action::Leases, Scope::Everywhere, &[Key::Char('3')], ("leases", 5), "screen: leases"),
-    binding(Action::Events, Scope::Everywhere, &[Key::Char('7')], ("events", 5), "screen: events"),
-    binding(Action::NextScreen, Scope::Everywhere, &[Key::Tab], HELP_ONLY, "next screen"),
+    binding(Action::Overview, Scope::Everywhere, &[Key::Char('1')], ("overview", 11), "screen: overview"),
+    binding(Action::Backlog, Scope::Everywhere, &[Key::Char('2')], ("backlog", 11), "screen: backlog"),
+    binding(Action::Leases, Scope::Everywhere, &[Key::Char('3')], ("leases", 11), "screen: leases"),
+    binding(Action::Workers, Scope::Everywhere, &[Key::Char('4')], ("workers", 11), "screen: workers"),
+    binding(Action::Sessions, Scope::Everywhere, &[Key::Char('5')], ("sessions", 11), "screen: sessions"),
+    binding(Action::WakeUps, Scope::Everywhere, &[Key::Char('6')], ("wake-ups", 11), "screen: wake-ups"),
+    binding(Action::Events, Scope::Everywhere, &[Key::Char('7')], ("events", 11), "screen: events"),
+    binding(Action::NextScreen, Scope::Everywhere, &[Key::Tab], ("1-7 screen", 5), "next screen"),
     binding(Action::PreviousScreen, Scope::Everywhere, &[Key::BackTab], HELP_ONLY, "screen before"),
     binding(Action::Up, Scope::Everywhere, &[Key::Up, Key::Char('k')], HELP_ONLY, "one row up"),
     binding(Action::Down, Scope::Everywhere, &[Key::Down, Key::Char('j')], HELP_ONLY, "one row down"),
@@ -198,6 +228,38 @@ pub const KEYS: &[Binding] = &[
         ("next ledger", 6),
         "show the next ledger",
     ),
+    binding(
+        Action::Filter,
+        Scope::Everywhere,
+        &[Key::Char('/')],
+        ("filter", 6),
+        "filter the list: letters in their order, words anywhere",
+    ),
+    binding(
+        Action::Sort,
+        Scope::Everywhere,
+        &[Key::Char('s')],
+        ("sort", 8),
+        "sort the list by its next column",
+    ),
+    binding(Action::Reverse, Scope::Everywhere, &[Key::Char('S')], HELP_ONLY, "turn the order round"),
+    binding(
+        Action::Payload,
+        Scope::Jobs,
+        &[Key::Char('v')],
+        ("payload", 3),
+        "show a job's payload, or hide it",
+    ),
+    binding(
+        Action::Earlier,
+        Scope::Everywhere,
+        &[Key::Char('[')],
+        ("back in time", 9),
+        "one sample back in time",
+    ),
+    binding(Action::Later, Scope::Everywhere, &[Key::Char(']')], HELP_ONLY, "one sample forward in time"),
+    binding(Action::MuchEarlier, Scope::Everywhere, &[Key::Char('{')], HELP_ONLY, "a minute back in time"),
+    binding(Action::MuchLater, Scope::Everywhere, &[Key::Char('}')], HELP_ONLY, "a minute forward in time"),
     binding(
         Action::Freeze,
         Scope::Everywhere,
@@ -241,7 +303,7 @@ mod tests {
 
     #[test]
     fn screens_that_are_not_there_have_no_digit() {
-        for c in ['2', '4', '5', '6', '8', '9', '0'] {
+        for c in ['8', '9', '0'] {
             assert_eq!(lookup(Key::Char(c), |_| true), None);
         }
     }

@@ -234,3 +234,16 @@ pub struct JobDetail {
     /// Its releases by hand, newest first.
     pub releases: Reading<Vec<PastRelease>>,
 }
+
+impl JobDetail {
+    /// Forgets the text of the payload.
+    pub fn hide_payload(&mut self) {
+        self.found = self.found.map(|found| {
+            let mut found = found.clone();
+            if let Some(facts) = &mut found {
+                facts.payload.text = None;
+            }
+            found
+        });
+    }
+}
