@@ -149,6 +149,28 @@ async fn the_leases_of_a_crashed_worker_expire_and_its_jobs_are_done_by_others()
 }
 
 #[tokio::test]
+async fn with_every_worker_dead_leases_stay_and_nothing_is_done_until_they_are_started_again() {
+    let (demo, client) = start().await;
+    until_at_least(&client, 20, "jobs flow", "select count(*) from pgwake.jobs where status = 'done'")
+        .await;
+    assert!(demo.inject(Fault::KillWorkers).await.unwrap().starts_with("every worker died"));
+    let sessions = "select count(*) from pg_stat_activity where application_name ~ '/(listen|work)'";
+    let gone = async || (number(&client, sessions).await == 0).then_some(());
+    wait_until("their sessions close", DEADLINE, gone).await;
+    let state = "select count(*) filter (where status = 'done') * 1000 + count(*) filter (where status = 'running') \
+                 from pgwake.jobs";
+    let before = number(&client, state).await;
+    let arrived = number(&client, "select count(*) from pgwake.jobs").await;
+    until_at_least(&client, arrived + 20, "producers go on", "select count(*) from pgwake.jobs").await;
+    assert_eq!(number(&client, state).await, before, "no end, no new lease, nothing given back");
+    assert!(demo.inject(Fault::CrashWorker).await.is_err(), "nobody is left to crash");
+    assert!(demo.inject(Fault::KillWorkers).await.unwrap().contains("started again"));
+    let done = "select count(*) from pgwake.jobs where status = 'done'";
+    until_at_least(&client, before / 1000 + 20, "jobs flow again", done).await;
+    demo.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn while_wakeups_are_muted_jobs_are_found_by_the_fallback_scan() {
     let (demo, client) = start().await;
     assert!(demo.inject(Fault::MuteWakeups).await.unwrap().contains("muted"));

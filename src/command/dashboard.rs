@@ -73,6 +73,8 @@ pub(super) fn show(
     network: Network,
     feed: Arc<Feed>,
 ) -> Outcome {
+    // Before any thread that could panic: a report must not be printed over a live screen.
+    crate::term::watch_panics();
     let (intents, ear) = mpsc::channel(64);
     let (leave, left) = watch::channel(false);
     let (connected, first) = std_mpsc::channel();

@@ -228,8 +228,8 @@ fn profiles() -> Result<[Profile; 2], DemoError> {
 /// Two steady workers with these slots manage the default rate, but for its tops.
 fn crew_settings(fallback: Duration) -> config::Worker {
     config::Worker {
-        batch: 4,
-        concurrency: 4,
+        batch: 3,
+        concurrency: 3,
         fallback,
         // Short, so that bars are seen draining; renewed all the same.
         lease: LEASE,

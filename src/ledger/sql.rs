@@ -416,8 +416,8 @@ impl Builder<'_> {
     fn counts(&self) -> String {
         let p = self.p;
         let each = [
-            format!("{} and {} <= now()", p.is_ready(), p.due()),
-            format!("{} and {} > now()", p.is_ready(), p.due()),
+            format!("{} and {} <= now()", p.is_ready(), p.run_at()),
+            format!("{} and {} > now()", p.is_ready(), p.run_at()),
             p.is_running(),
             self.is_expired(),
             p.is_failed(),
@@ -426,16 +426,15 @@ impl Builder<'_> {
         format!("select {}", parts.join(",\n       "))
     }
 
-    /// The first waiting row on one side of now, in the due order.
+    /// The first waiting row on one side of now.
     fn edge(&self, before: &str, side: &str, after: &str) -> String {
         let p = self.p;
-        let due = p.due();
+        let run_at = p.run_at();
         format!(
-            "select extract(epoch from {before}{due}{after})::float8\nfrom {rel} t\n\
-             where {ready} and {due} {side} now() and isfinite({due})\norder by {due}, {id}\nlimit 1",
+            "select extract(epoch from {before}{run_at}{after})::float8\nfrom {rel} t\n\
+             where {ready} and {run_at} {side} now() and isfinite({run_at})\norder by {run_at}\nlimit 1",
             rel = p.relation(),
             ready = p.is_ready(),
-            id = p.id(),
         )
     }
 

@@ -54,12 +54,20 @@ pub(super) async fn server(session: &Session) -> Result<(String, i32, bool), Err
 }
 
 /// Limits of every probe: its own statement_timeout, and a lock_timeout so short that a pass over a
-/// table locked by ALTER stays short, too.
+/// table locked by ALTER stays short, too. A LIMIT bounds an index scan, but neither a bitmap scan, which
+/// reads every match of the index first, nor a sequential scan that finds few matches: on this session
+/// the planner takes them only where nothing else is possible.
 pub(super) async fn limits(session: &Session, probe: Duration) -> Result<(), Error> {
     let ms = probe.as_millis();
     let lock = (ms / 5).max(20);
     session
-        .batch(&format!("set statement_timeout = {ms}; set lock_timeout = {lock}"), Duration::from_secs(5))
+        .batch(
+            &format!(
+                "set statement_timeout = {ms}; set lock_timeout = {lock}; \
+                 set enable_bitmapscan = off; set enable_seqscan = off"
+            ),
+            Duration::from_secs(5),
+        )
         .await
 }
 

@@ -102,10 +102,12 @@ impl Session {
 
     /// Settings that every session of this program has, by SET after the start.
     async fn prepare(&mut self, purpose: Purpose) -> Result<(), Error> {
-        // 15 s is the outer bound of any statement of ours; rooms set tighter ones. idle_session_timeout
-        // exists since 14 and would end quiet sessions of ours again and again (57P05).
+        // 15 s is the outer bound of any statement of ours; rooms set tighter ones. idle_session_timeout,
+        // where it exists (since 14), would end quiet sessions of ours again and again (57P05).
         let common = "set statement_timeout = '15s'; set lock_timeout = '5s'; \
-                      set idle_in_transaction_session_timeout = '10s'; set idle_session_timeout = 0";
+                      set idle_in_transaction_session_timeout = '10s'; \
+                      select set_config('idle_session_timeout', '0', false) \
+                      where current_setting('idle_session_timeout', true) is not null";
         let sql = match purpose {
             Purpose::Stats => format!("{common}; set default_transaction_read_only = on"),
             // A person waits for the answer: a row that somebody holds is said at once, not waited for.

@@ -170,5 +170,8 @@ pub async fn run<H: Handler>(
             Arc::new(Listener::start(config, Arc::new(quiet)))
         }
     };
-    Ok(run::Run::new(setup, Arc::new(handler), session, ledgers, &listener, sink, stop).await.run().await)
+    Ok(run::Run::prepare(setup, Arc::new(handler), session, ledgers, &listener, sink, stop)
+        .await
+        .run()
+        .await)
 }

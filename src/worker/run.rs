@@ -7,8 +7,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
+use tokio::task::yield_now;
 use tokio::time::sleep_until;
 
 use super::budget::Budget;
@@ -22,7 +24,7 @@ use crate::ledger::{self, Earliest, Job, Ledger};
 use crate::model::{
     ClaimOutcome, Event, Loss, Phases, Recovery, ScanReason, Sink, Wake, WorkerEvent, WorkerRow,
 };
-use crate::pg::{Backoff, Error, ListenState, Listener, Session};
+use crate::pg::{Backoff, Error, ListenState, Listener, Session, sqlstate};
 
 /// After a contended claim: look again this soon, for the rows are due and whoever holds them may let go.
 const CONTENDED_PAUSE: Duration = Duration::from_secs(1);
@@ -55,7 +57,10 @@ pub(super) struct Run<H> {
     pub(super) budget: Budget,
     listen: watch::Receiver<ListenState>,
     wakes: broadcast::Receiver<Wake>,
+    /// Generation of the listen session that the last startup or reconnect scan covered.
     covered: u64,
+    /// The covered session is lost, and the loss is counted.
+    deaf: bool,
     returning: Option<Returning>,
     started: bool,
     turn: usize,
@@ -69,7 +74,7 @@ pub(super) struct Run<H> {
 }
 
 impl<H: Handler> Run<H> {
-    pub(super) async fn new(
+    pub(super) async fn prepare(
         setup: Setup,
         handler: Arc<H>,
         session: Session,
@@ -99,6 +104,7 @@ impl<H: Handler> Run<H> {
             inflight: InFlight::default(),
             tasks: JoinSet::new(),
             covered: 0,
+            deaf: false,
             returning: None,
             started: false,
             turn: 0,
@@ -142,19 +148,22 @@ impl<H: Handler> Run<H> {
 
     /// Sleeps until something happens; with work at hand it only looks whether something has.
     async fn wait(&mut self, busy: bool) {
-        let until = if busy { Instant::now() } else { self.next_deadline() };
+        let until = self.next_deadline();
+        let pause = async {
+            // No timer for work at hand: the shortest lasts a millisecond.
+            if busy { yield_now().await } else { sleep_until(until.into()).await }
+        };
         // A clone, so that waiting on it does not borrow the loop.
         let mut ended = self.session.as_ref().map(Session::ended);
         tokio::select! {
             biased;
             _ = self.stop.changed() => {}
-            Some(done) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => self.handler_ended(done),
-            changed = self.listen.changed() => {
-                if changed.is_ok() { self.listen_changed() }
-            }
+            Some(done) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => self.handlers_ended(done),
+            // A listener that has ended (there is no channel) has nothing to say, again and again.
+            Ok(()) = self.listen.changed() => self.listen_changed(),
             wake = self.wakes.recv() => self.woke(wake),
             Some(loss) = ended_of(&mut ended) => self.session_lost(&Error::Statement(loss)),
-            () = sleep_until(until.into()) => {}
+            () = pause => {}
         }
     }
 
@@ -172,7 +181,7 @@ impl<H: Handler> Run<H> {
         sooner((!self.started).then(|| self.began + LISTEN_PATIENCE));
         for (served, debounce) in self.served.iter().zip(&self.debounce) {
             sooner(debounce.due());
-            sooner(served.next_due);
+            sooner(served.next_due.map(|(at, _)| at));
         }
         if self.budget.is_waiting() && self.served.iter().any(|s| s.scan.is_some()) {
             sooner(Some(self.budget.reopens()));
@@ -181,7 +190,7 @@ impl<H: Handler> Run<H> {
     }
 
     /// A wake-up: every ledger is going to be scanned, and the one whose channel it was knows why.
-    fn woke(&mut self, wake: Result<Wake, broadcast::error::RecvError>) {
+    fn woke(&mut self, wake: Result<Wake, RecvError>) {
         let now = Instant::now();
         let channel = match wake {
             Ok(wake) => {
@@ -193,8 +202,8 @@ impl<H: Handler> Run<H> {
                 Some(wake.channel)
             }
             // Fell behind: which channels woke is not known, so take it as all.
-            Err(broadcast::error::RecvError::Lagged(_)) => None,
-            Err(broadcast::error::RecvError::Closed) => return,
+            Err(RecvError::Lagged(_)) => None,
+            Err(RecvError::Closed) => return,
         };
         for (served, debounce) in self.served.iter_mut().zip(&mut self.debounce) {
             let own = served.ledger.channel();
@@ -209,6 +218,12 @@ impl<H: Handler> Run<H> {
         let state = self.listen.borrow_and_update().clone();
         match state {
             ListenState::Up { generation, lost_at, phases, .. } if generation > self.covered => {
+                // Counted by generation: of two changes in one moment only the later one is seen.
+                if self.covered > 0 {
+                    let lost = i64::try_from(generation - self.covered).unwrap_or(i64::MAX);
+                    self.reconnects += lost - i64::from(self.deaf);
+                }
+                self.deaf = false;
                 self.covered = generation;
                 let reason = if self.started { ScanReason::Reconnect } else { ScanReason::Startup };
                 if let (true, Some(lost_at)) = (self.started, lost_at) {
@@ -216,7 +231,11 @@ impl<H: Handler> Run<H> {
                 }
                 self.scan_all(reason, Instant::now());
             }
-            ListenState::Down(_) if self.covered > 0 => self.reconnects += 1,
+            // Every failed attempt to come back says so, too.
+            ListenState::Down(_) if self.covered > 0 && !self.deaf => {
+                self.deaf = true;
+                self.reconnects += 1;
+            }
             _ => {}
         }
     }
@@ -244,6 +263,14 @@ impl<H: Handler> Run<H> {
                 _ => self.scan_all(ScanReason::Startup, now),
             }
         }
+        // What was announced is not called found without a wake-up because that was not read yet.
+        loop {
+            match self.wakes.try_recv() {
+                Ok(wake) => self.woke(Ok(wake)),
+                Err(TryRecvError::Lagged(n)) => self.woke(Err(RecvError::Lagged(n))),
+                Err(_) => break,
+            }
+        }
         if now >= self.fallback_at {
             self.scan_all(ScanReason::Fallback, now);
         }
@@ -252,9 +279,9 @@ impl<H: Handler> Run<H> {
             self.scan_all(ScanReason::Fallback, now);
         }
         for (served, debounce) in self.served.iter_mut().zip(&mut self.debounce) {
-            if served.next_due.is_some_and(|due| due <= now) {
+            if let Some((_, reason)) = served.next_due.filter(|(due, _)| *due <= now) {
                 let woken = debounce.scanned(now);
-                served.begin(ScanReason::Fallback, woken);
+                served.begin(reason, woken);
             }
         }
     }
@@ -333,6 +360,10 @@ impl<H: Handler> Run<H> {
         }
         for job in jobs {
             let key = (at, job.id.clone());
+            if self.inflight.get(&key).is_some() {
+                // Our own lease of it ran out: the run under the old token is over.
+                self.lost(at, &job.id, "renew");
+            }
             let token = job.token.clone();
             let attempt = job.attempt.unwrap_or(1);
             let handler = self.handler.clone();
@@ -361,24 +392,20 @@ impl<H: Handler> Run<H> {
         let earliest = self.served[at].ledger.earliest(session).await;
         let now = Instant::now();
         let served = &mut self.served[at];
-        let outcome = match earliest {
-            Ok(Earliest::DueNow) => {
-                served.next_due = Some(now + CONTENDED_PAUSE);
-                ClaimOutcome::Contended
-            }
+        let (outcome, ended) = match earliest {
+            Ok(Earliest::DueNow) => (ClaimOutcome::Contended, served.postpone(now + CONTENDED_PAUSE)),
             Ok(Earliest::In(pause)) => {
-                served.next_due = Some(now + pause);
-                ClaimOutcome::Empty
+                served.next_due = Some((now + pause, ScanReason::Fallback));
+                (ClaimOutcome::Empty, served.scan.take())
             }
             Ok(Earliest::Nothing) => {
                 served.next_due = None;
-                ClaimOutcome::Empty
+                (ClaimOutcome::Empty, served.scan.take())
             }
             Err(error) => return self.claim_failed(at, &error, took),
         };
         served.stats.counters.claim(outcome);
         let ledger = served.ledger.name().to_owned();
-        let ended = served.scan.take();
         let ms = took.as_secs_f64() * 1000.0;
         self.emit(WorkerEvent::Claim { ledger: ledger.clone(), outcome, jobs: 0, ms });
         let Some(scan) = ended else { return };
@@ -410,13 +437,12 @@ impl<H: Handler> Run<H> {
         let loss = error.loss();
         let ms = took.as_secs_f64() * 1000.0;
         // 25006: a server that turned read-only is the wrong node; everything is dropped and looked up anew.
-        let wrong_node = error.sqlstate() == Some(crate::pg::sqlstate::READ_ONLY);
+        let wrong_node = error.sqlstate() == Some(sqlstate::READ_ONLY);
         if error.is_session_lost() || wrong_node {
             self.session_lost(error);
-        } else if !error.is_retryable() {
-            // A refused statement will be refused again: end the scan, the next one tries again.
-            served.scan = None;
-            served.next_due = Some(Instant::now() + self.backoff.failed());
+        } else {
+            // A refused statement may be refused again, and a deadlock wants a pause: the scan goes on later.
+            served.postpone(Instant::now() + self.backoff.failed());
         }
         self.emit(WorkerEvent::Claim { ledger: ledger.clone(), outcome: ClaimOutcome::Error, jobs: 0, ms });
         self.emit(WorkerEvent::ClaimFailed { ledger, loss });
@@ -429,6 +455,8 @@ impl<H: Handler> Run<H> {
         self.served[at].stats.recent.clear();
         let decided = match ledger::load(session).await {
             Ok(load) => self.budget.decide(&load, p99, now),
+            // Not a matter of load: asked again with the next session.
+            Err(error) if error.is_session_lost() => return self.session_lost(&error),
             Err(error) => self.budget.wait(format!("the load cannot be read: {}", error.loss())),
         };
         if let Some(why) = decided {
@@ -440,8 +468,12 @@ impl<H: Handler> Run<H> {
         if self.session.take().is_some() {
             tracing::warn!(reason = %error.loss(), "the work session was lost");
         }
-        // The first attempt to come back is made at once.
-        self.reconnect_at.get_or_insert_with(Instant::now);
+        // The first attempt to come back is made at once; if the new session was of no use either, the next
+        // ones wait longer and longer.
+        let first = self.backoff.attempts() == 0;
+        let pause = self.backoff.failed();
+        self.reconnect_at
+            .get_or_insert_with(|| Instant::now() + if first { Duration::ZERO } else { pause });
     }
 
     async fn ensure_session(&mut self, now: Instant) {
@@ -482,6 +514,8 @@ impl<H: Handler> Run<H> {
                 return;
             }
         }
+        // The session is good for writing.
+        self.backoff = Backoff::new();
     }
 
     fn row(&self, i: usize) -> WorkerRow {
@@ -509,7 +543,9 @@ impl<H: Handler> Run<H> {
         self.started
             && self.inflight.is_empty()
             && self.served.iter().all(|s| {
-                s.scan.is_none() && s.next_due.is_none_or(|due| due > Instant::now() + CONTENDED_PAUSE)
+                s.scan.is_none()
+                    && !s.unfinished
+                    && s.next_due.is_none_or(|(due, _)| due > Instant::now() + CONTENDED_PAUSE)
             })
     }
 }

@@ -21,13 +21,15 @@ pub(super) struct Served {
     pub ledger: Ledger,
     pub stats: Stats,
     pub scan: Option<Scan>,
-    /// When the head of the due order becomes due by time.
-    pub next_due: Option<Instant>,
+    /// When to look at the head of the due order again, and why.
+    pub next_due: Option<(Instant, ScanReason)>,
+    /// The scan was broken off: what is due was not seen to the end.
+    pub unfinished: bool,
 }
 
 impl Served {
     pub(super) fn new(ledger: Ledger) -> Self {
-        Self { ledger, stats: Stats::new(), scan: None, next_due: None }
+        Self { ledger, stats: Stats::new(), scan: None, next_due: None, unfinished: false }
     }
 
     /// Begins a scan. One that is under way is not begun again: it drains until nothing is due, so it
@@ -37,6 +39,7 @@ impl Served {
     /// announced.
     pub(super) fn begin(&mut self, reason: ScanReason, woken: Option<Instant>) {
         self.next_due = None;
+        self.unfinished = false;
         let reason = match (reason, woken) {
             (ScanReason::Fallback, Some(_)) => ScanReason::Notify,
             _ => reason,
@@ -58,6 +61,22 @@ impl Served {
             }
             None => false,
         }
+    }
+
+    /// Looks again at `at` or before, because something becomes due by time then.
+    pub(super) fn due_by(&mut self, at: Instant) {
+        match &mut self.next_due {
+            Some((due, _)) => *due = at.min(*due),
+            None => self.next_due = Some((at, ScanReason::Fallback)),
+        }
+    }
+
+    /// Ends the scan and begins it again at `at`, for the same reason: what it was to find is still there.
+    pub(super) fn postpone(&mut self, at: Instant) -> Option<Scan> {
+        let ended = self.scan.take();
+        self.unfinished = true;
+        self.next_due = Some((at, ended.map_or(ScanReason::Fallback, |s| s.reason)));
+        ended
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::task::{Id, JoinError};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::Summary;
 use super::handler::Handler;
@@ -19,8 +19,17 @@ const TRIES: usize = 5;
 const AGAIN: Duration = Duration::from_millis(250);
 
 impl<H: Handler> Run<H> {
-    /// Notes the end of a handler task; a panic is a failed attempt.
-    pub(super) fn handler_ended(&mut self, joined: Result<(Id, Ended), JoinError>) {
+    /// Notes the end of a handler task, and of all others that have ended by now, so that they are
+    /// recorded together.
+    pub(super) fn handlers_ended(&mut self, first: Result<(Id, Ended), JoinError>) {
+        self.handler_ended(first);
+        while let Some(next) = self.tasks.try_join_next_with_id() {
+            self.handler_ended(next);
+        }
+    }
+
+    /// A panic is a failed attempt.
+    fn handler_ended(&mut self, joined: Result<(Id, Ended), JoinError>) {
         match joined {
             Ok((_, (key, token, how))) => {
                 self.inflight.ended(&key, &token, how.map_err(|e| e.to_string()));
@@ -121,16 +130,14 @@ impl<H: Handler> Run<H> {
         }
         // A retry may be due before the next fallback scan: look at the head of the order again.
         if what == "failed" && self.served[at].scan.is_none() {
-            let soon = Instant::now() + self.setup.settings.backoff;
-            let due = &mut self.served[at].next_due;
-            *due = Some(due.map_or(soon, |d| d.min(soon)));
+            self.served[at].due_by(Instant::now() + self.setup.settings.backoff);
         }
         for id in finished.lost {
             self.lost(at, &id, what);
         }
     }
 
-    fn lost(&mut self, at: usize, id: &str, what: &str) {
+    pub(super) fn lost(&mut self, at: usize, id: &str, what: &str) {
         self.inflight.remove(&(at, id.to_owned()));
         let served = &mut self.served[at];
         served.stats.counters.jobs_lost += 1;
@@ -189,11 +196,15 @@ impl<H: Handler> Run<H> {
                 break;
             }
             let pause = left.min(AGAIN);
-            if let Ok(Some(done)) = timeout(pause, self.tasks.join_next_with_id()).await {
-                self.handler_ended(done);
+            match timeout(pause, self.tasks.join_next_with_id()).await {
+                Ok(Some(done)) => self.handlers_ended(done),
+                // No handler is left, but ends that could not be recorded yet.
+                Ok(None) => sleep(pause).await,
+                Err(_) => {}
             }
             if self.session.is_none() {
-                self.session = super::connect(&self.setup).await.ok();
+                let left = end.saturating_duration_since(Instant::now());
+                self.session = timeout(left, super::connect(&self.setup)).await.ok().and_then(Result::ok);
             }
         }
         let mut given_back = 0;

@@ -1,0 +1,282 @@
+//! The commands as a person or a cron job runs them: what they print, their exit codes, and bad input.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "support/program.rs"]
+mod program;
+mod support;
+
+use pgwake::demo::{Options, Server};
+use program::{Ran, run};
+use support::{Db, database};
+
+/// A database with the schema, its ledgers marked as scratch.
+async fn scratch() -> Db {
+    let db = database().await;
+    let ran = run(&["migrate", db.conninfo(), "--scratch"], &[], "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    db
+}
+
+/// One line on standard error that says all of this; nothing on standard output; this exit code.
+fn fails(ran: &Ran, code: i32, says: &[&str]) {
+    assert_eq!(ran.code, code, "{ran:?}");
+    assert_eq!(ran.err.trim_end().lines().count(), 1, "one line: {}", ran.err);
+    for part in says {
+        assert!(ran.err.contains(part), "{part:?} in {}", ran.err);
+    }
+    assert_eq!(ran.out, "");
+}
+
+#[tokio::test]
+async fn a_hundred_jobs_committed_while_no_worker_runs_are_each_done_once() {
+    let db = scratch().await;
+    let lines: String = (0..100).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+    let added = run(&["enqueue", "mail", "-", "-d", db.conninfo()], &[], &lines);
+    assert_eq!((added.code, added.out.as_str()), (0, "100 jobs added\n"), "{added:?}");
+    let worked = run(&["work", db.conninfo(), "--until-empty", "--handler", "noop"], &[], "");
+    assert_eq!(worked.code, 0, "{worked:?}");
+    assert_eq!(worked.out, "done 100  failed 0  lost 0  given back 0\n");
+    let client = db.connect().await;
+    let row = client
+        .query_one(
+            "select count(*), min(attempts), max(attempts), bool_and(finished_at is not null)
+             from pgwake.jobs where status = 'done'",
+            &[],
+        )
+        .await
+        .unwrap();
+    let got: (i64, i32, i32, bool) = (row.get(0), row.get(1), row.get(2), row.get(3));
+    assert_eq!(got, (100, 1, 1, true));
+}
+
+#[tokio::test]
+async fn migrate_prints_what_it_would_run_and_running_it_again_does_nothing() {
+    let db = database().await;
+    let printed = run(&["migrate", "--print"], &[], "");
+    assert_eq!(printed.code, 0);
+    assert!(printed.out.contains("create table pgwake.jobs") && printed.out.contains("pg_notify"));
+    assert_eq!(run(&["migrate", db.conninfo()], &[], "").code, 0);
+    let again = run(&["migrate", db.conninfo()], &[], "");
+    assert!(again.out.contains("nothing to do"), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_ledger_with_rows_is_not_marked_as_scratch() {
+    let db = database().await;
+    run(&["migrate", db.conninfo()], &[], "");
+    run(&["enqueue", "mail", "-d", db.conninfo()], &[], "");
+    let ran = run(&["migrate", db.conninfo(), "--scratch"], &[], "");
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("ledger jobs is not empty"), "{ran:?}");
+    let refused = run(&["work", db.conninfo(), "--handler", "noop", "--until-empty"], &[], "");
+    fails(&refused, 1, &["ledger jobs is not marked as scratch", "pgwake migrate --scratch"]);
+}
+
+#[tokio::test]
+async fn status_is_one_json_object_with_an_entry_per_ledger_and_no_escape_byte() {
+    let db = scratch().await;
+    run(&["enqueue", "mail", "-d", db.conninfo()], &[], "");
+    let ran = run(&["status", db.conninfo(), "--json"], &[], "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(!ran.out.contains('\u{1b}'));
+    let v: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let names: Vec<&str> =
+        v["ledgers"].as_array().unwrap().iter().map(|l| l["ledger"].as_str().unwrap()).collect();
+    assert_eq!(names, ["jobs", "outbox"]);
+    let jobs = &v["ledgers"][0];
+    assert_eq!((&jobs["ready"]["value"], &jobs["ready"]["quality"]), (&1.into(), &"exact".into()));
+    assert_eq!(jobs["done_per_second"]["value"], serde_json::Value::Null, "one sample has no rate");
+    let text = run(&["status", db.conninfo()], &[], "");
+    assert!(text.out.contains("oldest ready") && !text.out.contains('\u{1b}'), "{text:?}");
+}
+
+#[tokio::test]
+async fn release_has_the_guards_of_the_screen() {
+    let db = scratch().await;
+    let client = db.connect().await;
+    let lines = "{}\n".repeat(4);
+    run(&["enqueue", "mail", "-", "-d", db.conninfo()], &[], &lines);
+    client
+        .batch_execute(
+            "update pgwake.jobs set status = 'running', locked_by = 'gone', lease_token = gen_random_uuid(),
+             locked_until = now() - interval '1 minute' where id <= 2;
+             update pgwake.jobs set status = 'running', locked_by = 'alive', lease_token = gen_random_uuid(),
+             locked_until = now() + interval '1 hour' where id = 3",
+        )
+        .await
+        .unwrap();
+    let d = ["-d", db.conninfo()];
+    let with = |args: &[&str]| run(&[args, &d].concat(), &[], "");
+
+    let listed = with(&["leases", "--json"]);
+    let leases: serde_json::Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!(leases.as_array().unwrap().len(), 3, "{listed:?}");
+
+    fails(&with(&["release"]), 2, &["--expired", "--holder"]);
+    fails(&with(&["release", "--expired"]), 2, &["no terminal", "--yes"]);
+    let dry = with(&["release", "--expired", "--dry-run"]);
+    assert_eq!((dry.code, dry.out.contains("would release 2 expired leases")), (0, true), "{dry:?}");
+    fails(&with(&["release", "4", "--yes"]), 1, &["job 4 is not held"]);
+    fails(&with(&["release", "99", "--yes"]), 1, &["there is no job 99"]);
+    fails(&with(&["release", "x", "--yes"]), 1, &["job x"]);
+
+    let bulk = with(&["release", "--expired", "--yes", "--reason", "incident 7"]);
+    assert_eq!((bulk.code, bulk.out.as_str()), (0, "released 2\n"), "{bulk:?}");
+    let one = with(&["release", "3", "--yes"]);
+    assert!(one.code == 0 && one.out.contains("job 3 held by alive"), "{one:?}");
+
+    let rows = client
+        .query("select job_id, holder, how, reason, was_expired from pgwake.releases order by id", &[])
+        .await
+        .unwrap();
+    let got: Vec<(String, String, String, String, bool)> =
+        rows.iter().map(|r| (r.get(0), r.get(1), r.get(2), r.get(3), r.get(4))).collect();
+    let row = |id: &str, holder: &str, how: &str, why: &str, expired| {
+        (id.to_owned(), holder.to_owned(), how.to_owned(), why.to_owned(), expired)
+    };
+    assert_eq!(
+        got,
+        [
+            row("1", "gone", "all expired", "incident 7", true),
+            row("2", "gone", "all expired", "incident 7", true),
+            row("3", "alive", "one", "from the command line", false),
+        ]
+    );
+    let ready: i64 = client
+        .query_one("select count(*) from pgwake.jobs where status = 'ready'", &[])
+        .await
+        .unwrap()
+        .get(0);
+    assert_eq!(ready, 4);
+    let audit = std::fs::read_to_string(program::state_dir().join("releases.log")).unwrap();
+    assert!(audit.lines().any(|l| l.contains("job 3 held by alive") && l.contains("released")), "{audit}");
+}
+
+#[tokio::test]
+async fn bad_input_is_one_line_with_the_right_exit_code() {
+    let db = database().await;
+    let d = db.conninfo();
+    let no_schema = run(&["status", d, "--profile", "jobs"], &[], "");
+    fails(&no_schema, 1, &["schema \"pgwake\" does not exist", "pgwake migrate"]);
+    fails(
+        &run(&["status", d], &[], ""),
+        1,
+        &["no ledger of a known profile", "pgwake migrate", "--profile"],
+    );
+    let no_table = run(&["status", d, "--profile", "jobs-plain"], &[], "");
+    fails(&no_table, 1, &["table \"public\".\"jobs\" does not exist"]);
+    let unreachable = run(&["status", "-h", "127.0.0.1", "-p", "1"], &[], "");
+    fails(&unreachable, 1, &["127.0.0.1:1", "onnection refused", "-h", "-p"]);
+    fails(&run(&["status", &format!("{d} dbname=nowhere")], &[], ""), 1, &["3D000", "nowhere", "-d"]);
+    fails(&run(&["status", "--profile", "jbos", d], &[], ""), 1, &["jbos", "jobs, outbox, jobs-plain"]);
+    fails(&run(&["enqueue", "mail", "{oops", "-d", d], &[], ""), 2, &["PAYLOAD", "not JSON"]);
+    fails(&run(&["work", d], &[], ""), 2, &["--handler"]);
+    fails(&run(&["--bogus"], &[], ""), 2, &["--bogus", "--help"]);
+    fails(&run(&["work", "--handler", "noop", "--debounce", "5s", d], &[], ""), 2, &["100ms and 300ms"]);
+    fails(&run(&[d], &[], ""), 2, &["not a terminal", "pgwake status"]);
+    fails(&run(&["demo", "--pg-bin", "/nonexistent"], &[], ""), 2, &["not a terminal"]);
+    let no_server = run(&["demo", "--headless", "--pg-bin", "/nonexistent"], &[], "");
+    fails(&no_server, 1, &["/nonexistent"]);
+}
+
+#[tokio::test]
+async fn a_profile_that_does_not_fit_is_named_with_what_to_do() {
+    let db = database().await;
+    run(&["migrate", db.conninfo()], &[], "");
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = include_str!("../src/profile/builtin/jobs.toml");
+    let file = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let column = file("column.toml", jobs.replace("\"job_type\"", "\"kind\""));
+    fails(
+        &run(&["status", db.conninfo(), "--profile", &column], &[], ""),
+        1,
+        &["no column \"kind\"", "job_type"],
+    );
+    let channel = file("channel.toml", jobs.replace("pgwake_work", &"x".repeat(64)));
+    fails(
+        &run(&["status", db.conninfo(), "--profile", &channel], &[], ""),
+        1,
+        &["64 bytes", "channel.toml"],
+    );
+    let key = file("key.toml", jobs.replace("schema =", "shcema ="));
+    fails(&run(&["status", db.conninfo(), "--profile", &key], &[], ""), 1, &["did you mean `schema`?"]);
+}
+
+#[tokio::test]
+async fn a_missing_grant_is_said_with_the_grant_to_ask_for() {
+    let db = scratch().await;
+    let client = db.connect().await;
+    let role = format!("watcher_{}", db.name);
+    client.batch_execute(&format!("create role {role} login")).await.unwrap();
+    let as_role = format!("{} user={role}", db.conninfo());
+    let nothing = run(&["status", &as_role, "--profile", "jobs"], &[], "");
+    fails(&nothing, 1, &["may not read", "grant select on", "grant usage on schema"]);
+    client
+        .batch_execute(&format!(
+            "grant usage on schema pgwake to {role}; grant select on pgwake.jobs to {role}"
+        ))
+        .await
+        .unwrap();
+    let watching = run(&["status", &as_role, "--profile", "jobs", "--json"], &[], "");
+    assert_eq!(watching.code, 0, "{watching:?}");
+    let v: serde_json::Value = serde_json::from_str(&watching.out).unwrap();
+    assert_eq!(v["ledgers"][0]["ready"]["value"], 0);
+    assert_eq!(v["ledgers"][0]["workers"], serde_json::Value::Null);
+    assert_eq!(v["ledgers"][0]["workers_alive"]["reason"], "no privilege");
+    let work = run(&["work", &as_role, "--profile", "jobs", "--handler", "noop"], &[], "");
+    fails(&work, 1, &["may not update", "grant update"]);
+    let release = run(&["release", "--expired", "--yes", "-d", &as_role, "--profile", "jobs"], &[], "");
+    fails(&release, 1, &["actions are off"]);
+}
+
+#[tokio::test]
+async fn a_password_appears_in_no_output() {
+    let server = Server::start(Options {
+        tcp: true,
+        password: Some("hunter2-very-secret".to_owned()),
+        ..Options::default()
+    })
+    .unwrap();
+    let tcp = server.tcp_conninfo("postgres").unwrap();
+    assert!(tcp.contains("hunter2-very-secret"));
+    let right = run(&["migrate", &tcp], &[("PGWAKE_LOG", "trace")], "");
+    assert_eq!(right.code, 0, "{right:?}");
+    let mut shown = format!("{right:?}");
+    let port = server.port().to_string();
+    for wrong in [
+        format!("postgres://postgres:wrong-pass-word@127.0.0.1:{port}/postgres"),
+        format!("postgres://postgres:wrong-pass@word@127.0.0.1:{port}/postgres"),
+        format!("host=127.0.0.1 port={port} user=postgres password=wrong-pass-word sslmode=nonsense"),
+    ] {
+        let ran = run(&["status", &wrong], &[("PGWAKE_LOG", "trace")], "");
+        assert_ne!(ran.code, 0);
+        shown.push_str(&format!("{ran:?}"));
+    }
+    let by_env = run(
+        &["status", "-h", "127.0.0.1", "-p", &port, "-U", "postgres"],
+        &[("PGPASSWORD", "wrong-pass-word")],
+        "",
+    );
+    fails(&by_env, 1, &["28P01", "PGPASSWORD"]);
+    shown.push_str(&by_env.err);
+    let log = std::fs::read_to_string(program::state_dir().join("pgwake.log")).unwrap_or_default();
+    for secret in ["hunter2", "wrong-pass"] {
+        assert!(!shown.contains(secret), "{shown}");
+        assert!(!log.contains(secret));
+    }
+}
+
+#[test]
+fn help_and_version_are_no_errors_and_h_is_the_host() {
+    for args in [&["--help"][..], &["-?"], &["work", "--help"], &["--version"]] {
+        let ran = run(args, &[], "");
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{args:?}");
+        assert!(!ran.out.contains('\u{1b}'));
+    }
+    assert!(run(&["--help"], &[], "").out.contains("-h, --host"));
+}
