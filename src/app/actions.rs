@@ -33,6 +33,11 @@ pub(super) fn open_release(app: &mut App, lease: Lease, now: Now) {
     let Some(facts) = app.facts().cloned() else {
         return notice(app, "release refused: the server has not told about this ledger yet", now);
     };
+    // the release asks about now: a picture of the past may show an expiry that was renewed since
+    let live = app.world.ledgers.iter().find(|l| l.name == facts.name).and_then(|l| l.sample.as_ref());
+    let key = super::LeaseKey::of(&lease);
+    let live = live.and_then(|(s, _)| s.leases.current()?.iter().find(|l| key.is(l)).cloned());
+    let lease = live.unwrap_or(lease);
     // whether it has expired is a question to the server's clock as it is, not to a frozen picture
     let server_now = app.live_server_now(now);
     app.dialog = Some(Dialog::Release(Box::new(Release {

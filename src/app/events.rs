@@ -83,6 +83,13 @@ impl Log {
         self.lines.len().checked_sub(at + 1)
     }
 
+    /// Forgets what came after `at`.
+    pub(super) fn until(&mut self, at: Duration) {
+        while self.lines.back().is_some_and(|l| l.at > at) {
+            self.lines.pop_back();
+        }
+    }
+
     /// How many lines there are.
     pub fn len(&self) -> usize {
         self.lines.len()

@@ -76,6 +76,7 @@ pub(super) fn on_answer(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
     match event {
         Event::Backlog(backlog) => {
             let name = backlog.ledger.clone();
+            app.past.backlog(&backlog, now);
             app.world.ledger_mut(&name).backlog = Some((Arc::new(*backlog), now.mono));
             arrange(app, List::Types);
             // the list that somebody looks at keeps the pace of the slow lane

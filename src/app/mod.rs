@@ -14,6 +14,7 @@ pub mod events;
 pub mod fuzzy;
 pub mod gaps;
 pub mod health;
+pub mod history;
 mod jobs;
 pub mod lists;
 pub mod selection;
@@ -21,11 +22,13 @@ pub mod series;
 mod state;
 pub mod table;
 pub mod tape;
+mod time;
 mod update;
 mod world;
 
 pub use jobs::JobsView;
 pub use state::{Embedded, LedgerState, LinkState, ListenState, World};
+pub use time::Past;
 pub use update::update;
 
 use std::time::Duration;
@@ -194,6 +197,8 @@ pub struct App {
     world: World,
     /// The world as it was when the picture was frozen.
     frozen: Option<Box<(World, Now)>>,
+    /// What is kept for stepping back.
+    past: Past,
     /// Index of the ledger that is shown.
     current: usize,
     screen: Screen,
@@ -223,6 +228,7 @@ impl App {
             setup,
             world: World::default(),
             frozen: None,
+            past: Past::default(),
             current: 0,
             screen: Screen::Overview,
             size: (80, 24),
@@ -262,6 +268,11 @@ impl App {
     /// How long the picture has been frozen, if it is.
     pub fn frozen_for(&self, now: Now) -> Option<Duration> {
         self.frozen.as_ref().map(|f| now.mono.saturating_sub(f.1.mono))
+    }
+
+    /// What is kept for stepping back in time.
+    pub fn past(&self) -> &Past {
+        &self.past
     }
 
     /// The screen.

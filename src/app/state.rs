@@ -138,10 +138,17 @@ impl LedgerState {
         let heard = std::mem::take(&mut self.heard);
         let wakeups = since.filter(|s| *s > 0.0).map(|s| heard as f64 / s);
         self.series.push(&sample, wakeups, at);
-        let holders = sample.holders.value().map_or(&[][..], Vec::as_slice);
+        let before = self.sample.take().map(|(before, _)| before);
+        self.show(Some((sample, at)));
+        before
+    }
+
+    /// Makes a sample the one that is shown, without adding it to the history.
+    pub(super) fn show(&mut self, sample: Option<(Arc<Sample>, Duration)>) {
+        let holders = sample.as_ref().and_then(|(s, _)| s.holders.value()).map_or(&[][..], Vec::as_slice);
         self.holder_order = (0..holders.len()).collect();
         self.holder_order.sort_by_key(|i| (holders[*i].expired == 0, holders[*i].name.as_str()));
-        self.sample.replace((sample, at)).map(|(before, _)| before)
+        self.sample = sample;
     }
 
     /// Holders: those with expired leases first, each group by name.

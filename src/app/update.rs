@@ -4,6 +4,7 @@ use super::actions::{ask_wake, count_expired, open_release, release_selected, to
 use super::dialog::{Dialog, Outcome};
 use super::jobs::{on_answer, open_job, open_type};
 use super::lists::{List, arrange};
+use super::time::{self, Step};
 use super::world::{on_link, on_listen, on_sample, on_worker};
 use super::{App, Embedded, LIST_CHROME, LeaseKey, Msg, Screen};
 use crate::config::keys::{self, Action, Key};
@@ -41,7 +42,10 @@ fn on_event(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
     match event {
         Event::Link(link) => on_link(world, link, now),
         Event::Listen(listen) => on_listen(world, listen, now),
-        Event::Sample(sample) => on_sample(world, &app.setup.thresholds, *sample, now),
+        Event::Sample(sample) => {
+            app.past.sample(world, &sample, now);
+            on_sample(world, &app.setup.thresholds, *sample, now);
+        }
         Event::Wake(wake) => {
             world.wakeups += wake.count;
             world.hear(&wake.channel, wake.count);
@@ -54,6 +58,7 @@ fn on_event(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
         }
         Event::Note(_) => {}
     }
+    app.past.states(&app.world, now);
     if app.frozen.is_none() {
         arrange(app, List::Events);
         arrange(app, List::Tape);
@@ -204,7 +209,10 @@ fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
         Action::Filter => app.typing = true,
         Action::Sort => sort(app, now),
         Action::Reverse => reverse(app, now),
-        Action::Earlier | Action::Later | Action::MuchEarlier | Action::MuchLater => {}
+        Action::Earlier => time::step(app, Step::Earlier, now),
+        Action::Later => time::step(app, Step::Later, now),
+        Action::MuchEarlier => time::step(app, Step::MuchEarlier, now),
+        Action::MuchLater => time::step(app, Step::MuchLater, now),
         Action::Back => back(app),
         Action::Freeze => freeze(app, now),
         Action::NextLedger => next_ledger(app, now),

@@ -77,10 +77,11 @@ impl Builder<'_> {
     /// The rows of a state and the order in which an index gives them.
     fn rows_of(&self, state: JobState) -> (String, String) {
         let p = self.p;
-        let (due, id) = (p.due(), p.id());
+        // by when it became ready, as the counts read it: an index of ready jobs alone serves that
+        let (run_at, id) = (p.run_at(), p.id());
         match state {
-            JobState::Ready => (format!("{} and {due} <= now()", p.is_ready()), format!("{due}, {id}")),
-            JobState::Scheduled => (format!("{} and {due} > now()", p.is_ready()), format!("{due}, {id}")),
+            JobState::Ready => (format!("{} and {run_at} <= now()", p.is_ready()), run_at),
+            JobState::Scheduled => (format!("{} and {run_at} > now()", p.is_ready()), run_at),
             JobState::Running => {
                 let by = p
                     .columns
@@ -96,16 +97,12 @@ impl Builder<'_> {
     /// $1 rows to look at, $2 types to list.
     fn by_type(&self, state: JobState) -> String {
         let (condition, order) = self.rows_of(state);
-        let due = self.p.due();
+        let due = self.p.run_at();
+        let edge = |expression: String| format!("case when isfinite({due}) then {expression}::float8 end");
         let (edge, fold) = match state {
-            JobState::Ready => (format!("extract(epoch from now() - {due})::float8"), "max"),
-            JobState::Scheduled => (format!("extract(epoch from {due} - now())::float8"), "min"),
+            JobState::Ready => (edge(format!("extract(epoch from now() - {due})")), "max"),
+            JobState::Scheduled => (edge(format!("extract(epoch from {due} - now())")), "min"),
             _ => ("null::float8".to_owned(), "max"),
-        };
-        let edge = if edge.starts_with("null") {
-            edge
-        } else {
-            format!("case when isfinite({due}) then {edge} end")
         };
         format!(
             "select md5(s.kind), left(s.kind, 512), count(*), {fold}(s.edge), (sum(count(*)) over ())::int8\n\

@@ -98,7 +98,11 @@ fn parts(ui: Ui<'_>, room: usize) -> Vec<Part> {
     }
     // a frozen picture is told before anything else on the right
     if let Some(lasted) = app.frozen_for(ui.now) {
-        let text = format!(" FROZEN {}s ", lasted.as_secs());
+        let at = app.clock(app.shown_now(ui.now).wall);
+        let text = match lasted.as_secs() {
+            0 => format!(" FROZEN {at} "),
+            s => format!(" FROZEN {at}, {} ", crate::text::ago(s as f64)),
+        };
         out.push(part(0, true, vec![(text, ui.style(Role::Frozen))]));
     }
     out.push(part(4, true, listener(ui, room)));
