@@ -11,17 +11,27 @@ mod actions;
 pub mod diagnosis;
 pub mod dialog;
 pub mod events;
+pub mod fuzzy;
+pub mod gaps;
 pub mod health;
+pub mod history;
+mod jobs;
+pub mod lists;
 pub mod palette;
 pub mod playback;
 pub mod selection;
 pub mod series;
 mod state;
+pub mod table;
+pub mod tape;
+mod time;
 mod update;
 mod world;
 
+pub use jobs::JobsView;
 pub use playback::Playing;
 pub use state::{Embedded, LedgerState, LinkState, ListenState, World};
+pub use time::Past;
 pub use update::update;
 
 use std::time::Duration;
@@ -31,11 +41,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::keys::{Key, Scope};
 use crate::config::{Keymap, Thresholds};
-use crate::model::{Event, Fault, Holder, Lease, LedgerFacts, Now, Sample};
+use crate::model::{Backlog, Event, Fault, Holder, JobRow, Lease, LedgerFacts, Now, Sample, Session};
 use diagnosis::{Diagnosis, Evidence};
 use dialog::{Dialog, Release};
+use lists::{List, Lists, TypeLine, WorkerLine};
 use selection::Selection;
 use series::Series;
+use table::Lever;
 
 /// Whether a worker can run inside this program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +95,8 @@ pub struct Setup {
     pub lease_s: f64,
     /// Seconds east of UTC in which times are shown. `command::screen` sets it to the local offset.
     pub utc_offset_s: i32,
+    /// Whether a job's payload is shown without being asked for.
+    pub show_payloads: bool,
 }
 
 impl Default for Setup {
@@ -107,6 +121,7 @@ impl Setup {
             fallback_s: 30.0,
             lease_s: 120.0,
             utc_offset_s: 0,
+            show_payloads: false,
         }
     }
 }
@@ -132,20 +147,49 @@ pub enum Msg {
     Playing(Playing),
 }
 
-/// The screens of this version; the digits between are kept for those that come.
+/// The screens, one a digit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Screen {
     /// Vital signs, backlog, flow, holders, events.
     Overview,
+    /// Jobs by type, and the table.
+    Backlog,
     /// Every lease.
     Leases,
+    /// Who works.
+    Workers,
+    /// Other sessions of the server.
+    Sessions,
+    /// How work is announced and found.
+    WakeUps,
     /// The log.
     Events,
 }
 
 impl Screen {
     /// In the order of Tab.
-    pub const ALL: [Self; 3] = [Self::Overview, Self::Leases, Self::Events];
+    pub const ALL: [Self; 7] = [
+        Self::Overview,
+        Self::Backlog,
+        Self::Leases,
+        Self::Workers,
+        Self::Sessions,
+        Self::WakeUps,
+        Self::Events,
+    ];
+
+    /// Its name on the screen.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Overview => "Overview",
+            Self::Backlog => "Backlog",
+            Self::Leases => "Leases",
+            Self::Workers => "Workers",
+            Self::Sessions => "Sessions",
+            Self::WakeUps => "Wake-ups",
+            Self::Events => "Events",
+        }
+    }
 }
 
 /// A lease's identity.
@@ -182,6 +226,8 @@ pub struct App {
     world: World,
     /// The world as it was when the picture was frozen.
     frozen: Option<Box<(World, Now)>>,
+    /// What is kept for stepping back.
+    past: Past,
     /// Index of the ledger that is shown.
     current: usize,
     screen: Screen,
@@ -189,9 +235,15 @@ pub struct App {
     dialog: Option<Dialog>,
     /// One line over the footer, and when it came (monotonic).
     notice: Option<(String, Duration)>,
-    lease: Selection<LeaseKey>,
-    holder: Selection<String>,
-    event: Selection<u64>,
+    lists: Lists,
+    /// The rows of the list of types.
+    types: Vec<TypeLine>,
+    /// The rows of the list of workers.
+    workers: Vec<WorkerLine>,
+    /// On the screen Backlog: the jobs of one type.
+    jobs: Option<JobsView>,
+    /// Whether the filter of the list on the screen is being typed.
+    typing: bool,
     /// On the screen Leases: only this holder's.
     only_holder: Option<String>,
     playing: Option<Playing>,
@@ -206,14 +258,17 @@ impl App {
             setup,
             world: World::default(),
             frozen: None,
+            past: Past::default(),
             current: 0,
             screen: Screen::Overview,
             size: (80, 24),
             dialog: None,
             notice: None,
-            lease: Selection::default(),
-            holder: Selection::default(),
-            event: Selection::default(),
+            lists: Lists::default(),
+            types: Vec::new(),
+            workers: Vec::new(),
+            jobs: None,
+            typing: false,
             only_holder: None,
             playing: None,
             theme: 0,
@@ -257,6 +312,11 @@ impl App {
         self.frozen.as_ref().map(|f| now.mono.saturating_sub(f.1.mono))
     }
 
+    /// What is kept for stepping back in time.
+    pub fn past(&self) -> &Past {
+        &self.past
+    }
+
     /// The screen.
     pub fn screen(&self) -> Screen {
         self.screen
@@ -293,6 +353,7 @@ impl App {
         match scope {
             Scope::Everywhere => true,
             Scope::Leases => matches!(self.screen, Screen::Overview | Screen::Leases),
+            Scope::Jobs => self.screen == Screen::Backlog && self.jobs.is_some(),
             Scope::Demo => !self.setup.faults.is_empty(),
             Scope::Replay => self.playing.is_some(),
         }
@@ -370,18 +431,32 @@ impl App {
         })
     }
 
-    /// Leases of the screen Leases, in the order shown: earliest expiry first, so expired ones lead.
-    pub fn leases(&self) -> Vec<&Lease> {
-        let Some(all) = self.sample().and_then(|s| s.leases.value()) else { return Vec::new() };
-        match &self.only_holder {
-            Some(h) => all.iter().filter(|l| l.holder == *h).collect(),
-            None => all.iter().collect(),
-        }
+    /// The list that has the keys.
+    pub fn list(&self) -> List {
+        lists::of_screen(self)
     }
 
-    /// Holders, those with expired leases first, then by name: rows do not dance with every renewal.
+    /// Filter, order and counts of a list.
+    pub fn lever(&self, list: List) -> &dyn Lever {
+        self.lists.lever(list)
+    }
+
+    /// Whether the filter of the list on the screen is being typed.
+    pub fn is_typing(&self) -> bool {
+        self.typing
+    }
+
+    /// Leases of the screen Leases, in the order shown. The natural one is by expiry, so expired ones lead.
+    pub fn leases(&self) -> Vec<&Lease> {
+        let all = self.sample().and_then(|s| s.leases.value()).map_or(&[][..], Vec::as_slice);
+        self.lists.leases.order().iter().filter_map(|i| all.get(*i)).collect()
+    }
+
+    /// Holders in the order shown. In the natural one those with expired leases lead, each group by name:
+    /// rows do not dance with every renewal.
     pub fn holders(&self) -> Vec<&Holder> {
-        self.ledger().map(LedgerState::holders).unwrap_or_default()
+        let all = self.ledger().map(LedgerState::holders).unwrap_or_default();
+        self.lists.holders.order().iter().filter_map(|i| all.get(*i).copied()).collect()
     }
 
     /// What is known of the holder `name`.
@@ -389,19 +464,94 @@ impl App {
         self.ledger()?.holder_named(name)
     }
 
+    /// The newest pass of the slow lane over the ledger that is shown.
+    pub fn backlog(&self) -> Option<&Backlog> {
+        self.ledger()?.backlog.as_ref().map(|(b, _)| b.as_ref())
+    }
+
+    /// Types of the backlog, in the order shown.
+    pub fn types(&self) -> Vec<&TypeLine> {
+        self.lists.types.order().iter().filter_map(|i| self.types.get(*i)).collect()
+    }
+
+    /// The jobs of one type that are looked at, if any are.
+    pub fn jobs_view(&self) -> Option<&JobsView> {
+        self.jobs.as_ref()
+    }
+
+    /// Its jobs, in the order shown.
+    pub fn jobs(&self) -> Vec<&JobRow> {
+        let all = self.jobs.as_ref().and_then(|j| j.list.as_ref()).and_then(|l| l.0.jobs.value());
+        let all = all.map_or(&[][..], Vec::as_slice);
+        self.lists.jobs.order().iter().filter_map(|i| all.get(*i)).collect()
+    }
+
+    /// Workers, and holders that report nothing, in the order shown.
+    pub fn workers(&self) -> Vec<&WorkerLine> {
+        self.lists.workers.order().iter().filter_map(|i| self.workers.get(*i)).collect()
+    }
+
+    /// The worker of that name.
+    pub fn worker_named(&self, name: &str) -> Option<&WorkerLine> {
+        self.workers.iter().find(|w| w.name == name)
+    }
+
+    /// Sessions, in the order shown.
+    pub fn sessions(&self) -> Vec<&Session> {
+        let all = self.sample().and_then(|s| s.sessions.value()).map_or(&[][..], Vec::as_slice);
+        self.lists.sessions.order().iter().filter_map(|i| all.get(*i)).collect()
+    }
+
+    /// Lines of the tape, in the order shown.
+    pub fn tape(&self) -> Vec<&tape::Line> {
+        let tape = &self.world().tape;
+        self.lists.tape.order().iter().filter_map(|i| tape.get(*i)).collect()
+    }
+
+    /// Lines of the log, in the order shown.
+    pub fn events(&self) -> Vec<&events::Line> {
+        let log = &self.world().log;
+        self.lists.events.order().iter().filter_map(|i| log.get(*i)).collect()
+    }
+
     /// The selection among leases.
     pub fn lease_selection(&self) -> &Selection<LeaseKey> {
-        &self.lease
+        self.lists.leases.selection()
     }
 
     /// The selection among holders.
     pub fn holder_selection(&self) -> &Selection<String> {
-        &self.holder
+        self.lists.holders.selection()
+    }
+
+    /// The selection among types.
+    pub fn type_selection(&self) -> &Selection<String> {
+        self.lists.types.selection()
+    }
+
+    /// The selection among jobs.
+    pub fn job_selection(&self) -> &Selection<String> {
+        self.lists.jobs.selection()
+    }
+
+    /// The selection among workers.
+    pub fn worker_selection(&self) -> &Selection<String> {
+        self.lists.workers.selection()
+    }
+
+    /// The selection among sessions.
+    pub fn session_selection(&self) -> &Selection<i32> {
+        self.lists.sessions.selection()
+    }
+
+    /// The selection on the tape.
+    pub fn tape_selection(&self) -> &Selection<u64> {
+        self.lists.tape.selection()
     }
 
     /// The selection among events.
     pub fn event_selection(&self) -> &Selection<u64> {
-        &self.event
+        self.lists.events.selection()
     }
 
     /// Only this holder's leases are shown.

@@ -15,7 +15,7 @@ use crate::cli::{Connect, Dashboard, HandlerName};
 use crate::config::{self, Settings, Target};
 use crate::demo::Demo;
 use crate::model::Sink;
-use crate::monitor::{self, AuditFile, Feed, Operator, Sampler};
+use crate::monitor::{self, AuditFile, Feed, Operator, Sampler, Slow};
 use crate::pg::{ListenConfig, Listener};
 use crate::worker::{self, Practice};
 
@@ -179,11 +179,14 @@ async fn serve(
         (setup, handler)
     });
     let crew = Crew { worker, listener, sink: sink.clone(), running: tokio::sync::Mutex::new(None) };
-    let hands = Hands { operator, crew, sink: sink.clone(), demo: network.demo };
+    let (questions, asked) = mpsc::channel(16);
+    let slow = Slow::new(monitor).run(sink.clone(), asked, leave.clone());
+    let hands = Hands { operator, crew, sink: sink.clone(), demo: network.demo, questions };
     let mut gone = leave.clone();
     let work = hands.work(intents, rest);
     tokio::pin!(work);
-    let watch = sampler.run(sink, leave);
+    let fast = sampler.run(sink, leave);
+    let watch = async { tokio::join!(fast, slow) };
     tokio::pin!(watch);
     // The sampler goes on while the hands end their work; both end when the screen has gone.
     tokio::select! {

@@ -63,8 +63,17 @@ fn screens_change_by_digit_and_by_tab() {
     assert_eq!(app.screen(), Screen::Events);
     press(&mut app, Key::Esc);
     assert_eq!(app.screen(), Screen::Overview);
-    keys(&mut app, "2456890");
+    keys(&mut app, "890");
     assert_eq!(app.screen(), Screen::Overview);
+    for (digit, screen) in ('1'..='7').zip(Screen::ALL) {
+        press(&mut app, Key::Char(digit));
+        assert_eq!(app.screen(), screen);
+    }
+    keys(&mut app, "1");
+    for screen in Screen::ALL.into_iter().cycle().skip(1).take(7) {
+        press(&mut app, Key::Tab);
+        assert_eq!(app.screen(), screen);
+    }
 }
 
 #[test]

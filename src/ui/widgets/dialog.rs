@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::lease::{expiry, heartbeat, seconds};
-use super::release;
+use super::{details, release};
 use crate::app::dialog::{Bulk, BulkPhase, Dialog};
 use crate::app::events::leases;
 use crate::config::keys::Action;
@@ -27,6 +27,12 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, dialog: &Dia
         Dialog::Lease(shown) => {
             let (lease, holder) = shown.as_ref();
             ("Lease".to_owned(), lease_rows(ui, lease, holder.as_ref(), cells), Role::Focus)
+        }
+        Dialog::Worker(line) => ("Worker".to_owned(), details::worker(ui, line, cells), Role::Focus),
+        Dialog::Session(s) => ("Session".to_owned(), details::session(ui, s, cells), Role::Focus),
+        Dialog::Job(view) => {
+            let room = usize::from(area.height.saturating_sub(2));
+            (format!("Job {}", view.id), details::job(ui, view, cells, room), Role::Focus)
         }
         Dialog::Event(seq) => ("Event".to_owned(), event_rows(ui, *seq, cells), Role::Focus),
         Dialog::Release(r) => {
@@ -73,7 +79,7 @@ pub(super) fn popup(ui: Ui<'_>, buf: &mut Buffer, area: Rect, title: &str, rows:
 }
 
 /// `Enter yes   Esc no`.
-pub(super) fn keys(ui: Ui<'_>, list: &[(&str, &str)]) -> Vec<Piece> {
+pub(in crate::ui) fn keys(ui: Ui<'_>, list: &[(&str, &str)]) -> Vec<Piece> {
     let mut row = Vec::new();
     for (key, word) in list {
         row.push(((*key).to_owned(), ui.style(Role::Key)));
