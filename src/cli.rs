@@ -73,6 +73,9 @@ pub struct Dashboard {
     /// Draw with ASCII characters only.
     #[arg(long)]
     pub ascii: bool,
+    /// Show the payload of a job as soon as the job is opened; without this, only when a key asks for it.
+    #[arg(long)]
+    pub show_payloads: bool,
     /// Also write every event to this file, one JSON line each; payloads are never in it.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,

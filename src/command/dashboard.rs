@@ -55,6 +55,7 @@ pub(super) fn run(connect: &Connect, text: Option<String>, args: &Dashboard) -> 
     options.recorder = args.record.as_deref().map(recorder).transpose()?;
     let mut setup = app::Setup::new(monitor.conninfo.address());
     setup.read_only = read_only;
+    setup.show_payloads = args.show_payloads;
     setup.thresholds = monitor.thresholds;
     setup.worker = match args.handler {
         Some(name) => app::WorkerSetup::Available { handler: handler_word(name).to_owned() },

@@ -64,12 +64,35 @@ impl fmt::Display for Trouble {
 ///
 /// A reading whose newest attempt failed keeps the last value: [`Reading::value`] is still there,
 /// [`Reading::trouble`] says why it is old, and [`Reading::at`] how old. Unknown is never zero.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reading<T> {
     value: Option<T>,
     quality: Quality,
     at: Option<DateTime<Utc>>,
     trouble: Option<Trouble>,
+}
+
+#[derive(Deserialize)]
+struct Raw<T> {
+    value: Option<T>,
+    quality: Quality,
+    at: Option<DateTime<Utc>>,
+    trouble: Option<Trouble>,
+}
+
+/// "Known to be nothing" and "unknown" are both null in JSON. Every value has the time it was taken, which
+/// tells them apart: a reading that comes back from a recording must not turn into an unknown one.
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Reading<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let Raw { value, quality, at, trouble } = Raw::<T>::deserialize(from)?;
+        let value = match value {
+            None if at.is_some() => {
+                T::deserialize(serde::de::value::UnitDeserializer::<D::Error>::new()).ok()
+            }
+            value => value,
+        };
+        Ok(Self { value, quality, at, trouble })
+    }
 }
 
 impl<T> Reading<T> {
@@ -177,6 +200,16 @@ mod tests {
         let kept = Reading::<u64>::unknown(Trouble::NoPrivilege).or_last(&Reading::default());
         assert_eq!(kept.value(), None);
         assert_eq!(kept.trouble(), Some(&Trouble::NoPrivilege));
+    }
+
+    #[test]
+    fn known_to_be_nothing_comes_back_as_that_and_unknown_as_unknown() {
+        let nothing = Reading::exact(None::<f64>, at(1));
+        let json = serde_json::to_string(&nothing).unwrap();
+        assert_eq!(serde_json::from_str::<Reading<Option<f64>>>(&json).unwrap(), nothing);
+        let unknown = Reading::<Option<f64>>::unknown(Trouble::TimedOut);
+        let json = serde_json::to_string(&unknown).unwrap();
+        assert_eq!(serde_json::from_str::<Reading<Option<f64>>>(&json).unwrap(), unknown);
     }
 
     #[test]
