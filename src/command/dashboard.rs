@@ -59,6 +59,7 @@ pub(super) fn run(connect: &Connect, text: Option<String>, args: &Dashboard) -> 
     setup.read_only = read_only;
     setup.label = target.as_ref().map(|t| t.label.clone().unwrap_or_else(|| t.name.clone()));
     setup.bar = target.and_then(|t| t.bar);
+    setup.show_payloads = args.show_payloads || found.settings.show_payloads;
     setup.thresholds = monitor.thresholds;
     setup.fallback_s = found.settings.worker.fallback.as_secs_f64();
     setup.lease_s = found.settings.worker.lease.as_secs_f64();

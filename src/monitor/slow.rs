@@ -55,7 +55,7 @@ impl Slow {
         loop {
             tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => return,
+                () = told_to_stop(&mut stop) => return,
                 ask = asks.recv(), if asking => match ask {
                     Some(intent) => {
                         if let Some(event) = self.answer(&intent).await {
@@ -237,6 +237,11 @@ impl Slow {
         let ledger = ledgers.iter().find(|l| l.name() == name).ok_or_else(missing)?;
         Ok((session, ledger))
     }
+}
+
+async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
+    // what it gives back is a lock; it is let go here
+    let _ = stop.wait_for(|stop| *stop).await;
 }
 
 type Asked = (String, [Result<crate::model::Looked, Error>; 4], Result<Option<TableFacts>, Error>);

@@ -18,15 +18,62 @@ fn apps() -> &'static [App] {
     static APPS: OnceLock<Vec<App>> = OnceLock::new();
     APPS.get_or_init(|| {
         let mut all = Vec::new();
-        for state in [empty(), calm(), busy(), stuck(), lost(), hostile(), connecting()] {
-            for keys in
-                ["", "3", "7", "3r", "3Gr", "3\n", "7\n", "R", "n", "w", "F", "?", "?jjjjjjjjjjjj", " "]
-            {
+        for state in [
+            empty(),
+            calm(),
+            busy(),
+            stuck(),
+            stale(),
+            lost(),
+            no_privilege(),
+            hostile(),
+            working(),
+            connecting(),
+        ] {
+            for keys in [
+                "",
+                "2",
+                "2\n",
+                "2\n\n",
+                "3",
+                "4",
+                "4\n",
+                "4j\n",
+                "5",
+                "5\n",
+                "6",
+                "6j",
+                "7",
+                "3r",
+                "3Gr",
+                "3\n",
+                "7\n",
+                "R",
+                "n",
+                "w",
+                "F",
+                "?",
+                "?jjjjjjjjjjjj",
+                " ",
+                "[",
+                "{{[",
+                "3/ma",
+                "4sS",
+                "6/x\n",
+            ] {
                 let mut app = state.clone();
                 for c in keys.chars() {
                     press(&mut app, if c == '\n' { Key::Enter } else { Key::Char(c) });
                 }
-                all.push(app);
+                // what a look asked for arrives
+                send(&mut app, END as f64, Event::Jobs(Box::new(jobs_of_mail(END))));
+                all.push(app.clone());
+                if keys == "2\n" {
+                    press(&mut app, Key::Enter);
+                    press(&mut app, Key::Char('v'));
+                    send(&mut app, END as f64, Event::Job(Box::new(job_4700(END, true))));
+                    all.push(app);
+                }
             }
         }
         all
@@ -45,18 +92,18 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_size_panics(width in 0u16..500, height in 0u16..200, which in 0usize..98, ascii: bool) {
+    fn no_size_panics(width in 0u16..500, height in 0u16..200, which in 0usize..300, ascii: bool) {
         let theme = Theme::load("dark").unwrap().with_ascii(ascii);
         render(&apps()[which % apps().len()], &theme, width, height);
     }
 
     #[test]
-    fn no_small_size_panics(width in 0u16..70, height in 0u16..24, which in 0usize..98) {
+    fn no_small_size_panics(width in 0u16..70, height in 0u16..24, which in 0usize..300) {
         render(&apps()[which % apps().len()], &Theme::load("light").unwrap(), width, height);
     }
 
     #[test]
-    fn in_ascii_every_cell_is_ascii(width in 60u16..200, height in 18u16..60, which in 0usize..98) {
+    fn in_ascii_every_cell_is_ascii(width in 60u16..200, height in 18u16..60, which in 0usize..300) {
         let theme = Theme::load("dark").unwrap().with_ascii(true);
         let terminal = render(&apps()[which % apps().len()], &theme, width, height);
         for cell in terminal.backend().buffer().content() {

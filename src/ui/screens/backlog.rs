@@ -24,7 +24,8 @@ const COLUMNS: [Column; 8] = [
 ];
 
 pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
-    let head = Rect { height: if area.height < 18 { 4 } else { 5 }, ..area };
+    // in one row where there is room for it
+    let head = Rect { height: if area.height < 18 || area.width >= 100 { 4 } else { 5 }, ..area };
     table(ui, buf, head);
     let rest = Rect { y: head.bottom(), height: area.height.saturating_sub(head.height), ..area };
     let list = ui.app.types();

@@ -54,8 +54,7 @@ fn together(ui: Ui<'_>) -> Option<(usize, Counters)> {
 
 fn found(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     let dim = ui.style(Role::Dim);
-    let title =
-        [("Found by".to_owned(), ui.style(Role::Title)), (" · since the workers began".to_owned(), dim)];
+    let title = [("Found by".to_owned(), ui.style(Role::Title)), (" · since their start".to_owned(), dim)];
     let inner = paint::airy_panel(ui, buf, area, &title, Role::Border);
     let mut lines: Vec<Vec<Piece>> = Vec::new();
     let cells = usize::from(inner.width);
@@ -111,7 +110,7 @@ fn folding(ui: Ui<'_>) -> Vec<Piece> {
     let text = if each >= 1.0 { format!("{each:.1}") } else { format!("{each:.3}") };
     vec![
         name,
-        (format!("{text} wake-ups a job"), ui.style(Role::Text)),
+        (format!("{text} wake-ups/job"), ui.style(Role::Text)),
         (format!(" · {} for {}", rate(wakes), rate(jobs)), dim),
     ]
 }

@@ -13,7 +13,7 @@ use crate::ui::widgets::reading::show;
 use crate::ui::{Role, Ui};
 
 const COLUMNS: [Column; 11] = [
-    growing("worker", 12, 40, 0),
+    growing("worker", 16, 40, 0),
     fixed("state", 15, false, 0),
     fixed("held", 6, true, 0),
     fixed("jobs", 8, true, 1),
@@ -29,10 +29,13 @@ const COLUMNS: [Column; 11] = [
 pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     let list = ui.app.workers();
     let inner = paint::airy_panel(ui, buf, area, &title(ui, &list), Role::Focus);
-    let empty = match ui.app.sample().map(|s| &s.workers) {
+    let empty = match ui.app.sample() {
         None => ("nothing is known yet".to_owned(), Role::Unknown),
-        Some(r) => match (r.value(), r.trouble()) {
-            (None, Some(why)) => (format!("— {why}; nobody holds a job"), Role::Unknown),
+        Some(s) => match (s.workers.value(), s.workers.trouble()) {
+            (None, Some(why)) if s.holders.is_current() => {
+                (format!("— {why}; nobody holds a job"), Role::Unknown)
+            }
+            (None, Some(why)) => (format!("— {why}"), Role::Unknown),
             _ => ("no worker reports, and nobody holds a job".to_owned(), Role::Warn),
         },
     };

@@ -11,8 +11,8 @@ use crate::text::{age, count, fit, width};
 use crate::ui::paint::{self, Piece};
 use crate::ui::{Role, Ui};
 
-/// What the strip looks back over: so long that a gap of a second can still be told apart in the list.
-const SPAN: Duration = Duration::from_secs(3600);
+/// What the strip looks back over: the first that the program has been running for, or the last.
+const SPANS: [(u64, &str); 3] = [(300, "5m ago "), (1_200, "20m ago "), (3_600, "1h ago ")];
 
 pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     let gaps = &ui.app.world().gaps;
@@ -35,22 +35,22 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     }
 }
 
-/// The last hour, a cell for a stretch of it: a line where wake-ups could arrive, a cross where not.
+/// The last minutes, a cell for a stretch of it: a line where wake-ups could arrive, a cross where not.
 fn strip(ui: Ui<'_>, cells: usize) -> Vec<Piece> {
-    let (from, to) = ("1h ago ", " now");
-    let bar = cells.saturating_sub(width(from) + width(to)).max(1);
     let now = ui.app.shown_now(ui.now).mono;
-    let step = SPAN / u32::try_from(bar).unwrap_or(1);
+    let (span, from) =
+        SPANS.into_iter().find(|(s, _)| now.as_secs() <= *s).unwrap_or(SPANS[SPANS.len() - 1]);
+    let to = if ui.app.frozen_for(ui.now).is_some() { " then" } else { " now" };
+    let bar = cells.saturating_sub(width(from) + width(to)).max(1);
+    let step = Duration::from_secs(span) / u32::try_from(bar).unwrap_or(1);
     let mut out: Vec<Piece> = vec![(from.to_owned(), ui.style(Role::Dim))];
     for i in 0..bar {
         let back = step * u32::try_from(bar - i).unwrap_or(0);
-        let (symbol, role) = match now.checked_sub(back) {
-            None => ("·", Role::Dim),
-            Some(begin) => match ui.app.world().gaps.hearing(begin, begin + step) {
-                Hearing::Unknown => ("·", Role::Dim),
-                Hearing::Yes => ("─", Role::Ok),
-                Hearing::No => ("✖", Role::Critical),
-            },
+        let end = (now + step).saturating_sub(back);
+        let (symbol, role) = match ui.app.world().gaps.hearing(now.saturating_sub(back), end) {
+            Hearing::Unknown => ("·", Role::Dim),
+            Hearing::Yes => ("─", Role::Ok),
+            Hearing::No => ("✖", Role::Critical),
         };
         match out.last_mut() {
             Some((text, style)) if *style == ui.style(role) && i > 0 => text.push_str(symbol),
