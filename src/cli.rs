@@ -20,8 +20,8 @@ pub struct Cli {
     /// What to do; nothing: the dashboard.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Connection string or database name.
-    #[arg(value_name = "CONNINFO")]
+    /// Connection string, database name, or @NAME of a target of the configuration file.
+    #[arg(value_name = "CONNINFO|@NAME")]
     pub conninfo: Option<String>,
     /// How the dashboard behaves.
     #[command(flatten)]
@@ -53,6 +53,23 @@ pub struct Connect {
     /// every ledger of a known profile that exists.
     #[arg(long, global = true, value_name = "NAME|FILE")]
     pub profile: Vec<String>,
+    /// Configuration file [default: $XDG_CONFIG_HOME/pgwake/config.toml].
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// How the screen looks.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Looks {
+    /// Theme by name; t tries them all [default: dark].
+    #[arg(long, value_name = "NAME")]
+    pub theme: Option<String>,
+    /// Draw with ASCII characters only.
+    #[arg(long)]
+    pub ascii: bool,
+    /// Take the mouse: the wheel scrolls, a click selects.
+    #[arg(long)]
+    pub mouse: bool,
 }
 
 /// Options of the dashboard.
@@ -61,18 +78,15 @@ pub struct Dashboard {
     /// Take every action away.
     #[arg(long)]
     pub read_only: bool,
-    /// Pause between samples.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
-    pub interval: Duration,
+    /// Pause between samples [default: 1s].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub interval: Option<Duration>,
     /// Handler of the embedded worker (practice only: the ledger must be marked as scratch).
     #[arg(long, value_name = "HANDLER")]
     pub handler: Option<HandlerName>,
-    /// Theme: dark or light.
-    #[arg(long, default_value = "dark")]
-    pub theme: String,
-    /// Draw with ASCII characters only.
-    #[arg(long)]
-    pub ascii: bool,
+    /// How it looks.
+    #[command(flatten)]
+    pub looks: Looks,
     /// Also write every event to this new file, one JSON line each; payloads are never in it.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
@@ -98,6 +112,8 @@ pub enum Command {
     Enqueue(Enqueue),
     /// Create or upgrade the schema.
     Migrate(Migrate),
+    /// Print the settings in force, or a commented example.
+    Config(Config),
     /// One sample for pipes and cron.
     Status(Status),
     /// List the leases.
@@ -127,12 +143,9 @@ pub struct Demo {
     /// How long to run without a screen.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "headless")]
     pub seconds: u64,
-    /// Theme: dark or light.
-    #[arg(long, default_value = "dark")]
-    pub theme: String,
-    /// Draw with ASCII characters only.
-    #[arg(long)]
-    pub ascii: bool,
+    /// How it looks.
+    #[command(flatten)]
+    pub looks: Looks,
     /// Also write every event to this new file, one JSON line each; payloads are never in it.
     #[arg(long, value_name = "FILE", conflicts_with = "headless")]
     pub record: Option<PathBuf>,
@@ -152,27 +165,27 @@ pub struct Work {
     /// The first wake-up after a quiet spell scans at once.
     #[arg(long)]
     pub eager: bool,
-    /// Jobs per claim.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
-    pub batch: u16,
-    /// Jobs in hand at once.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
-    pub concurrency: u16,
-    /// Length of a lease; renewed at a third.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2m")]
-    pub lease: Duration,
-    /// Scan after this long without a wake-up.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
-    pub fallback: Duration,
-    /// Wait this long after a wake-up, so that others fold into one scan (100ms to 300ms).
-    #[arg(long, value_name = "TIME", value_parser = debounce, default_value = "200ms")]
-    pub debounce: Duration,
-    /// Jobs per 30 s before the load is looked at, or "off".
-    #[arg(long, value_name = "N|off", value_parser = budget, default_value = "200")]
-    pub budget: Budget,
-    /// How long jobs in hand may take to end on shutdown.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
-    pub grace: Duration,
+    /// Jobs per claim [default: 10].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub batch: Option<u16>,
+    /// Jobs in hand at once [default: 10].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub concurrency: Option<u16>,
+    /// Length of a lease; renewed at a third [default: 2m].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub lease: Option<Duration>,
+    /// Scan after this long without a wake-up [default: 30s].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub fallback: Option<Duration>,
+    /// Wait this long after a wake-up, so that others fold into one scan, 100ms to 300ms [default: 200ms].
+    #[arg(long, value_name = "TIME", value_parser = debounce)]
+    pub debounce: Option<Duration>,
+    /// Jobs per 30 s before the load is looked at, or "off" [default: 200].
+    #[arg(long, value_name = "N|off", value_parser = budget)]
+    pub budget: Option<Budget>,
+    /// How long jobs in hand may take to end on shutdown [default: 10s].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub grace: Option<Duration>,
     /// Name on the leases; unique per process.
     #[arg(long)]
     pub name: Option<String>,
@@ -197,6 +210,14 @@ pub struct Enqueue {
     /// Not before this much later.
     #[arg(long = "in", value_name = "TIME", value_parser = duration)]
     pub after: Option<Duration>,
+}
+
+/// Options of `config`.
+#[derive(Debug, Args)]
+pub struct Config {
+    /// Every setting with its default and what it is.
+    #[arg(long)]
+    pub example: bool,
 }
 
 /// Options of `migrate`.
@@ -284,12 +305,9 @@ pub struct Replay {
     /// Where to begin, counted from the beginning of the recording.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub at: Option<Duration>,
-    /// Theme, by name.
-    #[arg(long, default_value = "dark")]
-    pub theme: String,
-    /// Draw with ASCII characters only.
-    #[arg(long)]
-    pub ascii: bool,
+    /// How it looks.
+    #[command(flatten)]
+    pub looks: Looks,
 }
 
 /// Options of `screenshot`.

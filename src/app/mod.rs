@@ -226,6 +226,12 @@ impl App {
         &self.setup
     }
 
+    /// What belongs to the person in front of the screen and not to what it shows: keys and themes.
+    pub fn set_person(&mut self, keys: Keymap, themes: Vec<String>) {
+        self.setup.keys = keys;
+        self.setup.themes = themes;
+    }
+
     /// The keys that are in force.
     pub fn keys(&self) -> &Keymap {
         &self.setup.keys

@@ -198,7 +198,7 @@ fn spread(word: &str, text: &str) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::app::Setup;
-    use crate::config::keys::{KEYS, Scope};
+    use crate::config::keys::{Binding, KEYS, Scope};
 
     fn palette() -> Palette {
         let mut setup = Setup::new("db");
@@ -215,7 +215,8 @@ mod tests {
 
     #[test]
     fn every_action_and_every_theme_is_found_by_its_name() {
-        for b in KEYS.iter().filter(|b| b.action != Action::Palette && b.scope != Scope::Replay) {
+        let offered = |b: &&Binding| b.action != Action::Palette && b.scope != Scope::Replay;
+        for b in KEYS.iter().filter(offered) {
             let name = b.action.name().replace('-', " ");
             assert_eq!(found(&name).first(), Some(&name));
         }

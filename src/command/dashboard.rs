@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 
-use super::hands::Hands;
+use super::hands::{Crew, Hands};
+use super::pause::{self, Rest};
 use super::screen::{self, Exit, ScreenError, ScreenOptions};
-use super::{Failure, Outcome, conninfo, profiles, recorder, runtime};
+use super::{Failure, Outcome, conninfo, profiles, recorder, runtime, settings};
 use crate::app;
 use crate::cli::{Connect, Dashboard, HandlerName};
-use crate::config;
+use crate::config::{self, Settings, Target};
 use crate::demo::Demo;
 use crate::model::Sink;
 use crate::monitor::{self, AuditFile, Feed, Operator, Sampler};
@@ -33,26 +34,34 @@ pub(super) struct Network {
 pub(super) fn run(connect: &Connect, text: Option<String>, args: &Dashboard) -> Outcome {
     let start = Instant::now();
     crate::term::Guard::check().map_err(|e| Failure::usage(ScreenError::NoTerminal(e)))?;
-    let mut sampling = config::Sampling::default();
-    if args.interval < Duration::from_millis(100) {
-        return Err(Failure::usage("--interval: at least 100ms; every sample costs the server something"));
+    let found = settings::load(connect)?;
+    let target = settings::target(connect, text.as_deref())?;
+    let mut sampling = found.settings.sampling;
+    if let Some(interval) = args.interval {
+        if interval < Duration::from_millis(100) {
+            return Err(Failure::usage(
+                "--interval: at least 100ms; every sample costs the server something",
+            ));
+        }
+        sampling.interval = interval;
     }
-    sampling.interval = args.interval;
-    let read_only = args.read_only.then(|| "--read-only".to_owned());
+    let read_only = why_read_only(args, &found.settings, target.as_ref());
     let monitor = monitor::Setup {
+        profiles: profiles(connect, text.as_deref())?,
         conninfo: conninfo(connect, text)?,
-        profiles: profiles(connect)?,
         sampling,
-        thresholds: config::Thresholds::default(),
+        thresholds: found.settings.thresholds,
         read_only: read_only.clone(),
     };
     let handler = args.handler.map(practice);
-    let mut options = ScreenOptions::from_env(start);
-    options.theme.clone_from(&args.theme);
-    options.ascii |= args.ascii;
+    let mut options = settings::screen(&found, &args.looks, start);
     let mut setup = app::Setup::new(monitor.conninfo.address());
     setup.read_only = read_only;
+    setup.label = target.as_ref().map(|t| t.label.clone().unwrap_or_else(|| t.name.clone()));
+    setup.bar = target.and_then(|t| t.bar);
     setup.thresholds = monitor.thresholds;
+    setup.fallback_s = found.settings.worker.fallback.as_secs_f64();
+    setup.lease_s = found.settings.worker.lease.as_secs_f64();
     setup.worker = match args.handler {
         Some(name) => app::WorkerSetup::Available { handler: handler_word(name).to_owned() },
         None => app::WorkerSetup::Unavailable {
@@ -64,14 +73,25 @@ pub(super) fn run(connect: &Connect, text: Option<String>, args: &Dashboard) -> 
     if let Some(path) = &args.record {
         options.recorder = Some(recorder::begin(path, &setup, feed.clone())?);
     }
-    let network = Network { monitor, handler, worker: config::Worker::default(), demo: None };
+    let network = Network { monitor, handler, worker: found.settings.worker, demo: None };
     show(setup, options, network, feed)
+}
+
+/// Why every action is taken away, if so.
+fn why_read_only(args: &Dashboard, settings: &Settings, target: Option<&Target>) -> Option<String> {
+    if args.read_only {
+        return Some("--read-only".to_owned());
+    }
+    if let Some(target) = target.filter(|t| t.read_only) {
+        return Some(super::read_only_target(target));
+    }
+    settings.read_only.then(|| "read_only in the configuration file".to_owned())
 }
 
 /// Runs network and screen until the screen is left.
 pub(super) fn show(
     setup: app::Setup,
-    options: ScreenOptions,
+    mut options: ScreenOptions,
     network: Network,
     feed: Arc<Feed>,
 ) -> Outcome {
@@ -81,11 +101,14 @@ pub(super) fn show(
     let (leave, left) = watch::channel(false);
     let (connected, first) = std_mpsc::channel();
     let (done, ended) = std_mpsc::channel::<()>();
+    let (pause, rest) = pause::pause();
+    options.pause = Some(pause);
     let sink = feed.clone();
     std::thread::Builder::new()
         .name("network".to_owned())
         .spawn(move || {
-            let outcome = runtime().map(|rt| rt.block_on(serve(network, sink, ear, left, &connected)));
+            let outcome =
+                runtime().map(|rt| rt.block_on(serve(network, sink, ear, (left, rest), &connected)));
             if let Err(failure) = outcome {
                 let _ = connected.send(Err(failure.line));
             }
@@ -113,7 +136,7 @@ async fn serve(
     network: Network,
     feed: Arc<Feed>,
     intents: mpsc::Receiver<crate::model::Intent>,
-    leave: watch::Receiver<bool>,
+    (leave, rest): (watch::Receiver<bool>, Rest),
     connected: &std_mpsc::Sender<Result<(), String>>,
 ) {
     let monitor = network.monitor;
@@ -155,9 +178,10 @@ async fn serve(
         };
         (setup, handler)
     });
-    let hands = Hands { operator, worker, listener, sink: sink.clone(), demo: network.demo };
+    let crew = Crew { worker, listener, sink: sink.clone(), running: tokio::sync::Mutex::new(None) };
+    let hands = Hands { operator, crew, sink: sink.clone(), demo: network.demo };
     let mut gone = leave.clone();
-    let work = hands.work(intents);
+    let work = hands.work(intents, rest);
     tokio::pin!(work);
     let watch = sampler.run(sink, leave);
     tokio::pin!(watch);

@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::dashboard::{Network, show};
-use super::screen::{ScreenError, ScreenOptions, utc_offset_s};
-use super::{Failure, Outcome, block_on, print, recorder, runtime};
+use super::screen::{ScreenError, utc_offset_s};
+use super::{Failure, Outcome, block_on, print, recorder, runtime, settings};
 use crate::cli;
 use crate::config;
 use crate::demo::{Demo, DemoOptions};
@@ -23,11 +23,11 @@ use crate::{app, report};
 /// Stopping workers and server may take this long; the server's reaper sees to the rest.
 const LEAVE: Duration = Duration::from_secs(15);
 
-pub(super) fn run(args: &cli::Demo) -> Outcome {
+pub(super) fn run(connect: &cli::Connect, args: &cli::Demo) -> Outcome {
     if !(0.0..=5000.0).contains(&args.rate) {
         return Err(Failure::usage("--rate: jobs per second, from 0 to 5000"));
     }
-    if args.headless { block_on(headless(args)) } else { on_screen(args) }
+    if args.headless { block_on(headless(args)) } else { on_screen(connect, args) }
 }
 
 fn monitor_setup(conninfo: Conninfo) -> monitor::Setup {
@@ -41,9 +41,11 @@ fn monitor_setup(conninfo: Conninfo) -> monitor::Setup {
 }
 
 /// The demo runs on a thread of its own, so that the dashboard is as alone with its work as in earnest.
-fn on_screen(args: &cli::Demo) -> Outcome {
+fn on_screen(connect: &cli::Connect, args: &cli::Demo) -> Outcome {
     let start = Instant::now();
     crate::term::Guard::check().map_err(|e| Failure::usage(ScreenError::NoTerminal(e)))?;
+    // before the server is started: a word about a bad file should not take that long
+    let found = settings::load(connect)?;
     eprintln!("pgwake: starting a throwaway PostgreSQL …");
     let feed = Arc::new(Feed::new());
     let options = DemoOptions {
@@ -88,9 +90,7 @@ fn on_screen(args: &cli::Demo) -> Outcome {
     setup.worker = app::WorkerSetup::Available { handler: "simulate".to_owned() };
     setup.lease_s = crate::demo::LEASE.as_secs_f64();
     setup.fallback_s = fallback.as_secs_f64();
-    let mut screen = ScreenOptions::from_env(start);
-    screen.theme.clone_from(&args.theme);
-    screen.ascii |= args.ascii;
+    let mut screen = settings::screen(&found, &args.looks, start);
     setup.utc_offset_s = utc_offset_s();
     if let Some(path) = &args.record {
         screen.recorder = Some(recorder::begin(path, &setup, feed.clone())?);

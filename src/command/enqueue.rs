@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::{Failure, Outcome, conninfo, print, profiles};
+use super::{Failure, Outcome, conninfo_to_change, print, profiles};
 use crate::cli::{Connect, Enqueue};
 use crate::ledger::{self, Ledger, NewJob};
 use crate::pg::{Purpose, Session};
@@ -11,8 +11,8 @@ use crate::pg::{Purpose, Session};
 const BATCH: usize = 1000;
 
 pub(super) async fn run(connect: &Connect, args: Enqueue) -> Outcome {
-    let conninfo = conninfo(connect, None)?;
-    let profiles = profiles(connect)?;
+    let conninfo = conninfo_to_change(connect, None)?;
+    let profiles = profiles(connect, None)?;
     if args.payload != "-" {
         check_json(&args.payload).map_err(|e| Failure::usage(format!("PAYLOAD: {e}")))?;
     }

@@ -2,45 +2,56 @@
 
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 
+use super::pause::Rest;
 use crate::demo::Demo;
 use crate::model::{ActionEvent, Event, Intent, Sink, WorkerEvent};
-use crate::monitor::{Operator, OperatorError};
+use crate::monitor::{Operator, OperatorError, Stopper};
 use crate::pg::Listener;
 use crate::worker::{self, Practice, Stop};
 
 /// What the intents of a screen are carried out with.
 pub(super) struct Hands {
     pub operator: Operator,
-    /// The embedded worker's setup and handler, when one may run.
-    pub worker: Option<(worker::Setup, Practice)>,
-    pub listener: Arc<Listener>,
+    pub crew: Crew,
     pub sink: Arc<dyn Sink>,
     pub demo: Option<Arc<Demo>>,
 }
 
-struct Running {
+/// The embedded worker and the listen session it shares.
+pub(super) struct Crew {
+    /// The embedded worker's setup and handler, when one may run.
+    pub worker: Option<(worker::Setup, Practice)>,
+    pub listener: Arc<Listener>,
+    pub sink: Arc<dyn Sink>,
+    pub running: Mutex<Option<Running>>,
+}
+
+/// A worker at work.
+pub(super) struct Running {
     stop: Stop,
     task: JoinHandle<()>,
 }
 
 impl Hands {
     /// Carries intents out in order until the screen has gone, then stops the embedded worker in order.
-    /// A bulk release can be stopped while it runs: that intent does not wait its turn.
-    pub(super) async fn work(mut self, mut intents: mpsc::Receiver<Intent>) {
-        let stopper = self.operator.stopper();
+    /// A bulk release can be stopped while it runs: that intent does not wait its turn. Neither does rest.
+    pub(super) async fn work(self, mut intents: mpsc::Receiver<Intent>, mut rest: Rest) {
+        let Self { mut operator, crew, sink, demo } = self;
+        let stopper = operator.stopper();
         let (queue, mut turn) = mpsc::channel::<Intent>(16);
-        let sink = self.sink.clone();
+        let stop_bulk = stopper.clone();
+        let ear = sink.clone();
         let sort = async move {
             while let Some(intent) = intents.recv().await {
                 match intent {
                     Intent::Quit => break,
-                    Intent::StopBulk => stopper.stop(),
+                    Intent::StopBulk => stop_bulk.stop(),
                     other => {
                         if queue.try_send(other).is_err() {
-                            sink.emit(Event::Action(ActionEvent::Refused {
+                            ear.emit(Event::Action(ActionEvent::Refused {
                                 what: "this".to_owned(),
                                 why: "earlier requests are still under way".to_owned(),
                             }));
@@ -48,69 +59,60 @@ impl Hands {
                     }
                 }
             }
-            stopper.stop();
+            stop_bulk.stop();
         };
         let carry_out = async {
-            let mut running: Option<Running> = None;
             while let Some(intent) = turn.recv().await {
-                self.one(intent, &mut running).await;
-            }
-            if let Some(running) = running {
-                running.stop.stop();
-                let _ = running.task.await;
+                one(&mut operator, &crew, demo.as_ref(), sink.as_ref(), intent).await;
             }
         };
-        tokio::join!(sort, carry_out);
+        tokio::select! {
+            _ = async { tokio::join!(sort, carry_out) } => {}
+            () = crew.obey(&mut rest, &stopper) => {}
+        }
+        crew.stop().await;
     }
+}
 
-    async fn one(&mut self, intent: Intent, running: &mut Option<Running>) {
-        let outcome: Result<(), OperatorError> = match &intent {
-            Intent::Release { ledger, lease } => self.operator.release(ledger, lease).await.map(drop),
-            Intent::CountExpired { ledger, holder } => {
-                self.operator.count_expired(ledger, holder.as_deref()).await.map(drop)
-            }
-            Intent::ReleaseExpired { ledger, holder } => {
-                self.operator.release_expired(ledger, holder.as_deref()).await.map(drop)
-            }
-            Intent::Wake { ledger } => self.operator.wake(ledger).await,
-            Intent::Worker { on } => {
-                self.switch_worker(*on, running).await;
-                Ok(())
-            }
-            Intent::Fault(fault) => {
-                let Some(demo) = self.demo.clone() else { return };
-                match demo.inject(*fault).await {
-                    Ok(text) => self.sink.emit(Event::Action(ActionEvent::FaultDone { text })),
-                    Err(e) => self.refused("inject a fault", &e.to_string()),
+impl Crew {
+    /// Rests when wished: first the listen session, which must not be there unread, then the worker, which
+    /// could not renew its leases.
+    async fn obey(&self, rest: &mut Rest, stopper: &Stopper) {
+        let mut worked = false;
+        while rest.wish.changed().await.is_ok() {
+            let wished = *rest.wish.borrow_and_update();
+            if wished {
+                stopper.stop();
+                self.listener.rest().await;
+                worked |= self.stop().await;
+            } else {
+                self.listener.go_on();
+                if std::mem::take(&mut worked) {
+                    self.start().await;
                 }
-                Ok(())
             }
-            Intent::Quit | Intent::StopBulk | Intent::Play(_) => Ok(()),
-            // the loop of the screen has done them
-            Intent::Copy(_) | Intent::Redraw | Intent::Suspend => Ok(()),
-        };
-        if let Err(error) = outcome {
-            self.refused(what(&intent), &error.to_string());
+            rest.resting.send_replace(wished);
         }
+        // the screen has gone: its last word comes as an intent
+        std::future::pending().await
     }
 
-    fn refused(&self, what: &str, why: &str) {
-        self.sink.emit(Event::Action(ActionEvent::Refused { what: what.to_owned(), why: why.to_owned() }));
+    /// Stops the worker in order; whether there was one.
+    async fn stop(&self) -> bool {
+        let Some(old) = self.running.lock().await.take() else { return false };
+        let worked = !old.task.is_finished();
+        old.stop.stop();
+        let _ = old.task.await;
+        worked
     }
 
-    async fn switch_worker(&self, on: bool, running: &mut Option<Running>) {
-        if !on {
-            if let Some(old) = running.take() {
-                old.stop.stop();
-                let _ = old.task.await;
-            }
-            return;
-        }
+    async fn start(&self) {
+        let mut running = self.running.lock().await;
         if running.as_ref().is_some_and(|r| !r.task.is_finished()) {
             return;
         }
         let Some((setup, handler)) = self.worker.clone() else {
-            self.refused("start the worker", "no handler is configured");
+            refused(self.sink.as_ref(), "start the worker", "no handler is configured");
             return;
         };
         let (stop, ear) = Stop::new();
@@ -123,6 +125,51 @@ impl Hands {
         });
         *running = Some(Running { stop, task });
     }
+}
+
+async fn one(
+    operator: &mut Operator,
+    crew: &Crew,
+    demo: Option<&Arc<Demo>>,
+    sink: &dyn Sink,
+    intent: Intent,
+) {
+    let outcome: Result<(), OperatorError> = match &intent {
+        Intent::Release { ledger, lease } => operator.release(ledger, lease).await.map(drop),
+        Intent::CountExpired { ledger, holder } => {
+            operator.count_expired(ledger, holder.as_deref()).await.map(drop)
+        }
+        Intent::ReleaseExpired { ledger, holder } => {
+            operator.release_expired(ledger, holder.as_deref()).await.map(drop)
+        }
+        Intent::Wake { ledger } => operator.wake(ledger).await,
+        Intent::Worker { on } => {
+            if *on {
+                crew.start().await;
+            } else {
+                crew.stop().await;
+            }
+            Ok(())
+        }
+        Intent::Fault(fault) => {
+            let Some(demo) = demo else { return };
+            match demo.inject(*fault).await {
+                Ok(text) => sink.emit(Event::Action(ActionEvent::FaultDone { text })),
+                Err(e) => refused(sink, "inject a fault", &e.to_string()),
+            }
+            Ok(())
+        }
+        Intent::Quit | Intent::StopBulk | Intent::Play(_) => Ok(()),
+        // the loop of the screen has done them
+        Intent::Copy(_) | Intent::Redraw | Intent::Suspend => Ok(()),
+    };
+    if let Err(error) = outcome {
+        refused(sink, what(&intent), &error.to_string());
+    }
+}
+
+fn refused(sink: &dyn Sink, what: &str, why: &str) {
+    sink.emit(Event::Action(ActionEvent::Refused { what: what.to_owned(), why: why.to_owned() }));
 }
 
 fn what(intent: &Intent) -> &'static str {

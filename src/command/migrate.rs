@@ -1,6 +1,6 @@
 //! `pgwake migrate`.
 
-use super::{Failure, Outcome, conninfo, print, profiles};
+use super::{Failure, Outcome, conninfo_to_change, print, profiles};
 use crate::cli::{Connect, Migrate};
 use crate::ledger;
 use crate::pg::{Purpose, Session};
@@ -12,7 +12,7 @@ pub(super) async fn run(connect: &Connect, args: Migrate) -> Outcome {
             ledger::migrations().into_iter().map(|(name, sql)| format!("-- {name}\n\n{sql}\n")).collect();
         return print(&text);
     }
-    let conninfo = conninfo(connect, args.conninfo)?;
+    let conninfo = conninfo_to_change(connect, args.conninfo.clone())?;
     let mut session = Session::connect(&conninfo, Purpose::Command).await.map_err(Failure::failed)?;
     let address = conninfo.address();
     let outcome = ledger::migrate(&mut session)
@@ -28,7 +28,7 @@ pub(super) async fn run(connect: &Connect, args: Migrate) -> Outcome {
         ))?;
     }
     if args.scratch {
-        let mut chosen = profiles(connect)?;
+        let mut chosen = profiles(connect, args.conninfo.as_deref())?;
         if chosen.is_empty() {
             chosen = ["jobs", "outbox"]
                 .into_iter()

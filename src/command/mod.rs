@@ -1,5 +1,6 @@
 //! One file per subcommand; each wires the rooms below and holds no logic of its own.
 
+mod config;
 mod dashboard;
 mod demo;
 mod drill;
@@ -8,11 +9,13 @@ mod hands;
 mod leases;
 mod logging;
 mod migrate;
+pub(crate) mod pause;
 mod recorder;
 mod release;
 mod replay;
 pub mod screen;
 pub mod screenshot;
+mod settings;
 mod source;
 mod status;
 mod work;
@@ -24,6 +27,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::cli::{Cli, Command, Connect};
+use crate::config::Target;
 use crate::monitor;
 use crate::pg::{Conninfo, Options};
 use crate::profile::Profile;
@@ -74,7 +78,8 @@ fn run(cli: Cli) -> Outcome {
     let connect = &cli.connect;
     match cli.command {
         None => dashboard::run(connect, cli.conninfo, &cli.dashboard),
-        Some(Command::Demo(args)) => demo::run(&args),
+        Some(Command::Demo(args)) => demo::run(connect, &args),
+        Some(Command::Config(args)) => config::run(connect, &args),
         Some(Command::Work(args)) => block_on(work::run(connect, args)),
         Some(Command::Enqueue(args)) => block_on(enqueue::run(connect, args)),
         Some(Command::Migrate(args)) => block_on(migrate::run(connect, args)),
@@ -82,7 +87,7 @@ fn run(cli: Cli) -> Outcome {
         Some(Command::Leases(args)) => block_on(leases::run(connect, args)),
         Some(Command::Release(args)) => block_on(release::run(connect, args)),
         Some(Command::Drill(args)) => drill::run(&args),
-        Some(Command::Replay(args)) => replay::run(&args),
+        Some(Command::Replay(args)) => replay::run(connect, &args),
         Some(Command::Screenshot(args)) => screenshot::run(&args),
     }
 }
@@ -110,25 +115,46 @@ fn one_line(text: &str) -> String {
     format!("{}; see pgwake --help", parts.join("; ").replace(":; ", ": "))
 }
 
-/// Where the options, the connection string, the environment and the defaults lead.
+/// Where the options, the connection string, the target, the environment and the defaults lead.
 fn conninfo(connect: &Connect, conninfo: Option<String>) -> Result<Conninfo, Failure> {
+    let target = settings::target(connect, conninfo.as_deref())?;
+    // what is parsed later counts more: options over a connection string over a target
+    let not_a_name = |text: &String| !text.starts_with('@');
+    let dbname = connect.dbname.clone().filter(not_a_name);
+    let conninfo = conninfo.filter(not_a_name);
+    let (dbname, conninfo) = match &target {
+        Some(target) => (Some(target.conninfo().to_owned()).filter(|c| !c.is_empty()), conninfo.or(dbname)),
+        None => (dbname, conninfo),
+    };
     let options = Options {
         conninfo,
         host: connect.host.clone(),
         port: connect.port.clone(),
         user: connect.user.clone(),
-        dbname: connect.dbname.clone(),
+        dbname,
     };
     Conninfo::resolve(&options, &|name| std::env::var(name).ok()).map_err(Failure::usage)
 }
 
-/// The profiles asked for; none means every known one that exists.
-fn profiles(connect: &Connect) -> Result<Vec<Profile>, Failure> {
-    let found: Vec<Profile> = connect
-        .profile
-        .iter()
-        .map(|p| Profile::find(p).map_err(Failure::failed))
-        .collect::<Result<_, _>>()?;
+/// The same for what changes something there: a target may forbid that.
+fn conninfo_to_change(connect: &Connect, text: Option<String>) -> Result<Conninfo, Failure> {
+    if let Some(target) = settings::target(connect, text.as_deref())?.filter(|t| t.read_only) {
+        return Err(Failure::failed(read_only_target(&target)));
+    }
+    conninfo(connect, text)
+}
+
+/// Why nothing may be changed there.
+fn read_only_target(target: &Target) -> String {
+    format!("the target @{} is read_only in the configuration file", target.name)
+}
+
+/// The profiles asked for, or those of the target; none means every known one that exists.
+fn profiles(connect: &Connect, text: Option<&str>) -> Result<Vec<Profile>, Failure> {
+    let of_target = settings::target(connect, text)?.map(|t| t.profiles).unwrap_or_default();
+    let asked = if connect.profile.is_empty() { &of_target } else { &connect.profile };
+    let found: Vec<Profile> =
+        asked.iter().map(|p| Profile::find(p).map_err(Failure::failed)).collect::<Result<_, _>>()?;
     for (i, profile) in found.iter().enumerate() {
         if found[..i].iter().any(|p| p.name == profile.name) {
             return Err(Failure::usage(format!("--profile: two profiles have the name {}", profile.name)));
@@ -137,13 +163,14 @@ fn profiles(connect: &Connect) -> Result<Vec<Profile>, Failure> {
     Ok(found)
 }
 
-/// A monitor's setup with the defaults of a single command.
+/// A monitor's setup with the settings of the file.
 fn monitor_setup(connect: &Connect, text: Option<String>) -> Result<monitor::Setup, Failure> {
+    let settings = settings::load(connect)?.settings;
     Ok(monitor::Setup {
+        profiles: profiles(connect, text.as_deref())?,
         conninfo: conninfo(connect, text)?,
-        profiles: profiles(connect)?,
-        sampling: crate::config::Sampling::default(),
-        thresholds: crate::config::Thresholds::default(),
+        sampling: settings.sampling,
+        thresholds: settings.thresholds,
         read_only: None,
     })
 }

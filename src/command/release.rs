@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::Utc;
 
-use super::{Failure, Outcome, conninfo, print, profiles};
+use super::{Failure, Outcome, conninfo_to_change, print, profiles};
 use crate::cli::{Connect, Release};
 use crate::ledger::{self, LeaseRow, Ledger};
 use crate::model::{ActionEvent, Lease};
@@ -22,9 +22,9 @@ pub(super) async fn run(connect: &Connect, args: Release) -> Outcome {
             "release: standard input is no terminal to ask on; add --yes or --dry-run",
         ));
     }
-    let conninfo = conninfo(connect, None)?;
+    let conninfo = conninfo_to_change(connect, None)?;
     let session = Session::connect(&conninfo, Purpose::Command).await.map_err(Failure::failed)?;
-    let ledgers = ledger::open_all(&session, &profiles(connect)?).await.map_err(Failure::failed)?;
+    let ledgers = ledger::open_all(&session, &profiles(connect, None)?).await.map_err(Failure::failed)?;
     let ledger = match ledgers.as_slice() {
         [] => return Err(Failure::failed("no ledger of a known profile in this database")),
         [only] => only.clone(),

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::screen::{self, ScreenError, ScreenOptions};
+use super::screen::{self, ScreenError};
 use super::source::Source;
-use super::{Failure, Outcome, block_on, screenshot};
+use super::{Failure, Outcome, block_on, screenshot, settings};
 use crate::app::playback::Playback;
 use crate::app::{App, Msg, Playing, Setup, WorkerSetup, update};
 use crate::cli;
@@ -16,7 +16,7 @@ const SPEEDS: [f64; 10] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0, 120.
 /// Where in them a replay begins.
 const REAL_TIME: usize = 2;
 
-pub(super) fn run(args: &cli::Replay) -> Outcome {
+pub(super) fn run(connect: &cli::Connect, args: &cli::Replay) -> Outcome {
     let start = Instant::now();
     crate::term::Guard::check().map_err(|e| Failure::usage(ScreenError::NoTerminal(e)))?;
     let recording = screenshot::open(&args.recording)?;
@@ -25,9 +25,7 @@ pub(super) fn run(args: &cli::Replay) -> Outcome {
     if let Some(at) = args.at {
         player.jump(player.playback.begin() + at);
     }
-    let mut options = ScreenOptions::from_env(start);
-    options.theme.clone_from(&args.theme);
-    options.ascii |= args.ascii;
+    let options = settings::screen(&settings::load(connect)?, &args.looks, start);
     let left = block_on(async {
         screen::play(Source::Replay(Box::new(player)), options).await.map(drop).map_err(Failure::failed)
     });

@@ -14,8 +14,10 @@ use futures_util::StreamExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::pause::Pause;
 use super::source::{Live, Source};
 use crate::app::{self, App, Msg};
+use crate::config::Keymap;
 use crate::model::{ActionEvent, Event, Intent, Now, Stamped};
 use crate::monitor::Feed;
 use crate::term::{self, Colours, Guard, Pace, TerminalError};
@@ -23,6 +25,9 @@ use crate::ui::{self, Theme, ThemeError, Themes};
 
 /// The screen is entered when the first connection succeeded or failed, but not later than this.
 const FIRST_WORD: Duration = Duration::from_secs(10);
+
+/// How long the other side may take to come to rest before the program stops regardless.
+const REST: Duration = Duration::from_millis(1800);
 
 /// Takes every event as it is shown, for a recording.
 pub type Recorder = Box<dyn FnMut(Stamped) + Send>;
@@ -43,6 +48,14 @@ pub struct ScreenOptions {
     pub start: Instant,
     /// Gets every event, if set.
     pub recorder: Option<Recorder>,
+    /// Take the mouse: the wheel scrolls, a click selects.
+    pub mouse: bool,
+    /// The keys.
+    pub keys: Keymap,
+    /// Puts the other side to rest while the program is stopped, if there is another side.
+    pub pause: Option<Pause>,
+    /// Said in the log when the screen comes up.
+    pub notes: Vec<String>,
 }
 
 impl ScreenOptions {
@@ -57,6 +70,10 @@ impl ScreenOptions {
             colours: term::colours(|name| std::env::var(name).ok()),
             start,
             recorder: None,
+            mouse: false,
+            keys: Keymap::default(),
+            pause: None,
+            notes: Vec::new(),
         }
     }
 }
@@ -105,21 +122,35 @@ pub async fn run(
 }
 
 /// The loop itself, whatever the events come from.
-pub(super) async fn play(source: Source, options: ScreenOptions) -> Result<Exit, ScreenError> {
+pub(super) async fn play(source: Source, mut options: ScreenOptions) -> Result<Exit, ScreenError> {
     Guard::check().map_err(ScreenError::NoTerminal)?;
     let themes = themes(&options)?;
     let mut signals = Signals::new()?;
     // before the screen is there as well: the half that has panicked will never say anything
     term::watch_panics();
-    let app = source.app();
-    let mut session = Session { app, source, start: options.start, pace: Pace::default() };
+    let mut app = source.app();
+    let names = themes.iter().map(|t| t.name().to_owned()).collect();
+    app.set_person(std::mem::take(&mut options.keys), names);
+    let mut session = Session {
+        app,
+        source,
+        start: options.start,
+        pace: Pace::default(),
+        rest: options.pause.take(),
+        own: Vec::new(),
+        asked_to_stop: false,
+    };
+    for text in options.notes {
+        session.event(Event::Note(crate::model::Note { warn: true, text: crate::text::clean(&text) }));
+    }
     if let Some(exit) = session.first_word(&mut signals).await? {
         return Ok(exit);
     }
     let mut guard = Guard::enter().map_err(ScreenError::NoTerminal)?;
-    if let Ok((width, height)) = guard.size() {
-        session.take(Msg::Resize(width, height));
+    if options.mouse {
+        guard.take_mouse()?;
     }
+    session.measure(&guard);
     let mut keys = EventStream::new();
     loop {
         let wait = session.pace.wait(session.start.elapsed());
@@ -139,7 +170,11 @@ pub(super) async fn play(source: Source, options: ScreenOptions) -> Result<Exit,
         tokio::select! {
             biased;
             () = term::panicked() => return Err(ScreenError::Panicked),
-            name = signals.next() => return Ok(Exit::Signal(name)),
+            called = signals.next() => match called {
+                Call::Leave(name) => return Ok(Exit::Signal(name)),
+                Call::Stop => session.stop(&mut guard).await?,
+                Call::GoOn => session.go_on(&mut guard)?,
+            },
             key = keys.next() => match key {
                 Some(Ok(event)) => {
                     if let Some(msg) = term::message(event) {
@@ -155,6 +190,14 @@ pub(super) async fn play(source: Source, options: ScreenOptions) -> Result<Exit,
                     return Ok(Exit::TerminalGone);
                 }
                 session.take(Msg::Tick);
+            }
+        }
+        for intent in std::mem::take(&mut session.own) {
+            match intent {
+                Intent::Copy(text) => guard.copy(&text)?,
+                Intent::Redraw => guard.redraw()?,
+                Intent::Suspend => session.stop(&mut guard).await?,
+                _ => {}
             }
         }
         if session.app.is_quitting() {
@@ -192,9 +235,48 @@ struct Session {
     source: Source,
     start: Instant,
     pace: Pace,
+    rest: Option<Pause>,
+    /// Intents that the loop itself carries out.
+    own: Vec<Intent>,
+    /// Our own signal to the whole job comes back to us: that one is not a second request.
+    asked_to_stop: bool,
 }
 
 impl Session {
+    /// Puts the other side to rest, gives the terminal back, and stops. Going on comes with a signal.
+    async fn stop(&mut self, guard: &mut Guard) -> io::Result<()> {
+        if std::mem::take(&mut self.asked_to_stop) {
+            return Ok(());
+        }
+        if let Err(why) = term::may_stop() {
+            let refused = ActionEvent::Refused { what: "stopping".to_owned(), why: why.to_owned() };
+            self.event(Event::Action(refused));
+            return Ok(());
+        }
+        if let Some(rest) = &mut self.rest {
+            rest.rest(REST).await;
+        }
+        guard.give_back();
+        self.asked_to_stop = true;
+        term::stop()
+    }
+
+    /// Continued, whoever stopped it: the terminal first, so that nobody listens who still waits for it.
+    fn go_on(&mut self, guard: &mut Guard) -> io::Result<()> {
+        guard.take_again()?;
+        self.measure(guard);
+        if let Some(rest) = &mut self.rest {
+            rest.go_on();
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self, guard: &Guard) {
+        if let Ok((width, height)) = guard.size() {
+            self.take(Msg::Resize(width, height));
+        }
+    }
+
     fn now(&mut self) -> Now {
         self.source.now(&mut self.app)
     }
@@ -210,7 +292,11 @@ impl Session {
             tokio::select! {
                 biased;
                 () = term::panicked() => return Err(ScreenError::Panicked),
-                name = signals.next() => return Ok(Some(Exit::Signal(name))),
+                called = signals.next() => {
+                    if let Call::Leave(name) = called {
+                        return Ok(Some(Exit::Signal(name)));
+                    }
+                }
                 event = self.source.next() => {
                     let is_link = matches!(event, Some(Event::Link(_)));
                     event.into_iter().for_each(|e| self.event(e));
@@ -252,6 +338,10 @@ impl Session {
     fn take_at(&mut self, msg: Msg, now: Now) {
         self.pace.changed();
         for intent in app::update(&mut self.app, msg, now) {
+            if matches!(intent, Intent::Copy(_) | Intent::Redraw | Intent::Suspend) {
+                self.own.push(intent);
+                continue;
+            }
             if let Err(why) = self.source.ask(intent) {
                 let refused = ActionEvent::Refused { what: "this".to_owned(), why: why.to_owned() };
                 self.event(Event::Action(refused));
@@ -260,11 +350,23 @@ impl Session {
     }
 }
 
-/// The signals that end the program in order.
+/// What a signal asks for.
+enum Call {
+    /// The program ends in order; the signal's name.
+    Leave(&'static str),
+    /// The program stops.
+    Stop,
+    /// It was stopped and goes on.
+    GoOn,
+}
+
+/// The signals that are heeded.
 struct Signals {
     term: Signal,
     hup: Signal,
     int: Signal,
+    stop: Signal,
+    go_on: Signal,
 }
 
 impl Signals {
@@ -273,15 +375,20 @@ impl Signals {
             term: signal(SignalKind::terminate())?,
             hup: signal(SignalKind::hangup())?,
             int: signal(SignalKind::interrupt())?,
+            stop: signal(SignalKind::from_raw(term::stop_signal()))?,
+            go_on: signal(SignalKind::from_raw(term::continue_signal()))?,
         })
     }
 
-    /// The name of the next one.
-    async fn next(&mut self) -> &'static str {
+    /// The next one. A stop is seen before the going on that ended it.
+    async fn next(&mut self) -> Call {
         tokio::select! {
-            _ = self.term.recv() => "SIGTERM",
-            _ = self.hup.recv() => "SIGHUP",
-            _ = self.int.recv() => "SIGINT",
+            biased;
+            _ = self.term.recv() => Call::Leave("SIGTERM"),
+            _ = self.hup.recv() => Call::Leave("SIGHUP"),
+            _ = self.int.recv() => Call::Leave("SIGINT"),
+            _ = self.stop.recv() => Call::Stop,
+            _ = self.go_on.recv() => Call::GoOn,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::dashboard::practice;
-use super::{Failure, Outcome, conninfo, print, profiles};
+use super::{Failure, Outcome, conninfo_to_change, print, profiles, settings};
 use crate::cli::{Connect, Work};
 use crate::config;
 use crate::model::Event;
@@ -13,16 +13,17 @@ use crate::report;
 use crate::worker::{self, Stop};
 
 pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
+    let file = settings::load(connect)?.settings.worker;
     let settings = config::Worker {
-        batch: args.batch.into(),
-        concurrency: args.concurrency.into(),
-        lease: args.lease,
-        fallback: args.fallback,
-        debounce: args.debounce,
-        eager: args.eager,
-        budget: args.budget.0,
-        grace: args.grace,
-        ..config::Worker::default()
+        batch: args.batch.map_or(file.batch, Into::into),
+        concurrency: args.concurrency.map_or(file.concurrency, Into::into),
+        lease: args.lease.unwrap_or(file.lease),
+        fallback: args.fallback.unwrap_or(file.fallback),
+        debounce: args.debounce.unwrap_or(file.debounce),
+        eager: args.eager || file.eager,
+        budget: args.budget.map_or(file.budget, |b| b.0),
+        grace: args.grace.unwrap_or(file.grace),
+        ..file
     };
     let name = args.name.unwrap_or_else(worker::unique_name);
     if name.is_empty() || crate::text::clean(&name) != name {
@@ -30,8 +31,8 @@ pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
     }
     let setup = worker::Setup {
         name,
-        conninfo: conninfo(connect, args.conninfo)?,
-        profiles: profiles(connect)?,
+        conninfo: conninfo_to_change(connect, args.conninfo.clone())?,
+        profiles: profiles(connect, args.conninfo.as_deref())?,
         settings,
         until_empty: args.until_empty,
     };

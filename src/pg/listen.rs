@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::{interval_at, sleep};
@@ -17,6 +17,7 @@ use super::conninfo::Conninfo;
 use super::error::Error;
 use super::retry::Backoff;
 use super::session::{Purpose, Session};
+use super::standstill::Standstill;
 use crate::model::{Event, Listen, Loss, Phases, Sink, Wake};
 use crate::text::{channel_problem, clean, quote_ident};
 
@@ -70,10 +71,16 @@ pub enum ListenState {
     Off,
 }
 
+/// How often the clocks are looked at, and the jump that means that the program did not run: stopped from
+/// outside, or asleep. Nobody read the session meanwhile, and wake-ups may be lost.
+const LOOK: Duration = Duration::from_secs(2);
+const STOOD_STILL: Duration = Duration::from_secs(6);
+
 /// A running listen session; dropping the last handle closes it.
 pub struct Listener {
     state: watch::Receiver<ListenState>,
     wakes: broadcast::Sender<Wake>,
+    rest: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -85,13 +92,27 @@ impl Listener {
     pub fn start(config: ListenConfig, sink: Arc<dyn Sink>) -> Self {
         let (tell, state) = watch::channel(ListenState::Starting);
         let (wakes, _) = broadcast::channel(WAKES);
-        let task = tokio::spawn(run(config, sink, tell, wakes.clone()));
-        Self { state, wakes, task }
+        let (rest, wish) = watch::channel(false);
+        let task = tokio::spawn(run(config, sink, tell, wakes.clone(), wish));
+        Self { state, wakes, rest, task }
     }
 
     /// The state now and later.
     pub fn state(&self) -> watch::Receiver<ListenState> {
         self.state.clone()
+    }
+
+    /// Closes the session until [`Listener::go_on`], and waits until it is closed: a listener that is
+    /// about to stop reading would fill the server's notification queue for everybody.
+    pub async fn rest(&self) {
+        self.rest.send_replace(true);
+        let mut state = self.state.clone();
+        let _ = state.wait_for(|s| !matches!(s, ListenState::Up { .. })).await;
+    }
+
+    /// Listens again, as after a loss: whoever waits for its state sees another generation, and scans.
+    pub fn go_on(&self) {
+        self.rest.send_replace(false);
     }
 
     /// Wake-ups from now on. A lagging receiver should take the lag itself as a wake-up.
@@ -136,6 +157,7 @@ async fn run(
     sink: Arc<dyn Sink>,
     tell: watch::Sender<ListenState>,
     wakes: broadcast::Sender<Wake>,
+    mut wish: watch::Receiver<bool>,
 ) {
     if config.channels.is_empty() {
         tell.send_replace(ListenState::Off);
@@ -147,8 +169,16 @@ async fn run(
     let mut since = Instant::now();
     let mut lost_at = None;
     loop {
+        if wish.wait_for(|rest| !*rest).await.is_err() {
+            return;
+        }
         let inbox = Arc::new(Inbox::default());
-        match open(&config, inbox.clone(), since).await {
+        let opened = tokio::select! {
+            biased;
+            _ = wish.wait_for(|rest| *rest) => continue,
+            opened = open(&config, inbox.clone(), since) => opened,
+        };
+        match opened {
             Ok(Opened::Proven(session, phases)) => {
                 generation += 1;
                 backoff = Backoff::new();
@@ -161,7 +191,15 @@ async fn run(
                     again: generation > 1,
                 }));
                 tell.send_replace(ListenState::Up { generation, pid, lost_at, phases });
-                let loss = listen(&config, &session, &inbox, sink.as_ref(), &wakes).await;
+                let loss = tokio::select! {
+                    biased;
+                    loss = listen(&config, &session, &inbox, sink.as_ref(), &wakes) => loss,
+                    _ = wish.wait_for(|rest| *rest) => {
+                        Loss { sqlstate: None, message: "closed while the program is stopped".to_owned() }
+                    }
+                };
+                // Closed before it is told: then nobody stops with a session that is still there.
+                session.close().await;
                 since = Instant::now();
                 lost_at = Some(since);
                 tell.send_replace(ListenState::Down(loss.clone()));
@@ -171,7 +209,7 @@ async fn run(
             Ok(Opened::Deaf(why)) => {
                 tell.send_replace(ListenState::Off);
                 sink.emit(Event::Listen(Listen::Deaf { why }));
-                sleep(backoff.failed().max(config.heartbeat)).await;
+                pause(&mut wish, backoff.failed().max(config.heartbeat)).await;
             }
             Err(error) => {
                 let loss = error.loss();
@@ -184,9 +222,17 @@ async fn run(
                     after_ms: millis(pause),
                     loss,
                 }));
-                sleep(pause).await;
+                self::pause(&mut wish, pause).await;
             }
         }
+    }
+}
+
+/// Waits, but not through a time of rest: what comes after it begins at once.
+async fn pause(wish: &mut watch::Receiver<bool>, time: Duration) {
+    tokio::select! {
+        _ = wish.wait_for(|rest| *rest) => {}
+        () = sleep(time) => {}
     }
 }
 
@@ -245,10 +291,19 @@ async fn listen(
     let start = tokio::time::Instant::now() + config.heartbeat;
     let mut beat = interval_at(start, config.heartbeat);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut look = interval_at(tokio::time::Instant::now() + LOOK, LOOK);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut watch = Standstill::new(Instant::now(), SystemTime::now());
     loop {
         tokio::select! {
             biased;
             loss = session.wait_ended() => return loss,
+            _ = look.tick() => {
+                if let Some(gap) = watch.look(Instant::now(), SystemTime::now(), STOOD_STILL) {
+                    let message = format!("this program stood still for {:.0} s", gap.as_secs_f64());
+                    return Loss { sqlstate: None, message };
+                }
+            }
             () = inbox.arrived.notified() => pass_on(inbox, sink, wakes),
             _ = beat.tick() => {
                 // The heartbeat runs beside the reading, so that wake-ups are not held up by it.

@@ -5,6 +5,7 @@ mod error;
 mod listen;
 mod retry;
 mod session;
+mod standstill;
 mod tls;
 
 pub use conninfo::{Conninfo, ConninfoError, Host, Options, Secret, SslMode};

@@ -120,6 +120,13 @@ impl Session {
         Ok(())
     }
 
+    /// Takes leave, and waits until the socket is closed (a second at most, if the server is frozen).
+    pub async fn close(self) {
+        let mut ended = self.ended();
+        drop(self);
+        let _ = ended.wait_for(Option::is_some).await;
+    }
+
     /// Adds a name to application_name, so that `pg_stat_activity` shows whose session it is. The server
     /// cuts it at 63 bytes.
     ///

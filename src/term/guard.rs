@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use crossterm::clipboard::CopyToClipboard;
 use crossterm::cursor::{Hide, Show};
-use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::event::{
+    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
+};
 use crossterm::terminal::{
     BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
     disable_raw_mode, enable_raw_mode,
@@ -19,6 +22,9 @@ use tokio::sync::Notify;
 
 /// Whether the screen is ours at this moment. The one who turns it off restores the terminal.
 static ENTERED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the mouse was taken with it.
+static MOUSE: AtomicBool = AtomicBool::new(false);
 
 /// Whether a panic has happened on any thread since [`watch_panics`].
 static PANICKED: AtomicBool = AtomicBool::new(false);
@@ -86,6 +92,54 @@ impl Guard {
         }
     }
 
+    /// Takes the mouse as well. Without this no terminal reports it, and text can be selected.
+    pub fn take_mouse(&mut self) -> io::Result<()> {
+        MOUSE.store(true, Ordering::SeqCst);
+        execute!(io::stdout(), EnableMouseCapture)
+    }
+
+    /// Gives the terminal back for a while: to the shell, which goes on with it as it was.
+    pub fn give_back(&mut self) {
+        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        leave();
+    }
+
+    /// Takes the terminal again, whatever its state has become meanwhile, and draws everything anew.
+    pub fn take_again(&mut self) -> io::Result<()> {
+        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        if PANICKED.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        // a shell may have set modes of its own behind our back: out first, so that in is really in
+        disable_raw_mode()?;
+        enable_raw_mode()?;
+        ENTERED.store(true, Ordering::SeqCst);
+        let mut out = io::stdout();
+        execute!(out, EnterAlternateScreen, EnableBracketedPaste, Hide)?;
+        if MOUSE.load(Ordering::SeqCst) {
+            execute!(out, EnableMouseCapture)?;
+        }
+        self.terminal.clear()
+    }
+
+    /// Everything is drawn with the next frame, whatever the terminal shows now.
+    pub fn redraw(&mut self) -> io::Result<()> {
+        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ENTERED.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.terminal.clear()
+    }
+
+    /// Puts a text on the clipboard on the side of the terminal (OSC 52), which works over SSH.
+    pub fn copy(&mut self, text: &str) -> io::Result<()> {
+        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ENTERED.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        execute!(self.terminal.backend_mut(), CopyToClipboard::to_clipboard_from(text))
+    }
+
     /// Draws one frame, as one synchronised update where the terminal knows that.
     pub fn draw(&mut self, render: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,6 +171,9 @@ fn leave() {
     }
     // what cannot be restored because the terminal is gone needs no restoring
     let mut out = io::stdout();
+    if MOUSE.load(Ordering::SeqCst) {
+        let _ = execute!(out, DisableMouseCapture);
+    }
     let _ = execute!(out, EndSynchronizedUpdate, DisableBracketedPaste, LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();
     let _ = out.flush();

@@ -1,9 +1,12 @@
 //! What is typed, in the words of the app.
 
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind};
 
 use crate::app::Msg;
 use crate::config::keys::Key;
+
+/// Rows of one notch of the wheel.
+const WHEEL: i8 = 3;
 
 /// The message of a terminal event; `None` for what means nothing here. Releases are ignored: some
 /// terminals report them, and every key would act twice.
@@ -13,6 +16,13 @@ pub fn message(event: Event) -> Option<Msg> {
             code, modifiers, kind: KeyEventKind::Press | KeyEventKind::Repeat, ..
         }) => key(code, modifiers).map(Msg::Key),
         Event::Paste(text) => Some(Msg::Paste(text)),
+        // only where the mouse was taken
+        Event::Mouse(mouse) => match mouse.kind {
+            MouseEventKind::ScrollUp => Some(Msg::Scroll(-WHEEL)),
+            MouseEventKind::ScrollDown => Some(Msg::Scroll(WHEEL)),
+            MouseEventKind::Down(MouseButton::Left) => Some(Msg::Click(mouse.row)),
+            _ => None,
+        },
         Event::Resize(width, height) => Some(Msg::Resize(width, height)),
         _ => None,
     }
