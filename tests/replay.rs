@@ -69,7 +69,8 @@ fn session() -> Vec<Stamped> {
 }
 
 /// Moments at which it is looked at, milliseconds.
-const MOMENTS: [u64; 9] = [250, 3_777, 149_499, 149_900, 158_300, 172_400, 233_300, 240_400, 299_063];
+const MOMENTS: [u64; 11] =
+    [250, 3_777, 90_400, 149_499, 149_900, 158_300, 172_400, 180_400, 233_300, 240_400, 299_063];
 
 /// Every screen at `now`, with something chosen and something opened.
 fn looks(app: &App, now: Now) -> Vec<Buffer> {

@@ -29,6 +29,12 @@ const LENGTH: u64 = 320;
 /// What is kept of it, seconds.
 const KEPT: u64 = 305;
 
+/// How much is used of the calm story, seconds.
+const CALM: u64 = 289;
+
+/// For how long the single leases are kept, seconds: they are most of a recording.
+const LEASES: u64 = 20;
+
 fn raw() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("stories")
 }
@@ -215,8 +221,7 @@ async fn deaf() {
 fn compose() {
     let names = ["calm", "stuck-holder", "dead-listener"];
     for name in names {
-        let events = cut(read(name));
-        write(name, &events);
+        write(name, &cut(read(name)));
     }
     let mut full = cut(read("calm"));
     fill_queue(&mut full);
@@ -227,7 +232,13 @@ fn read(name: &str) -> Vec<Stamped> {
     let file = File::open(raw().join(name).with_extension("jsonl")).unwrap();
     let recording = record::read(BufReader::new(file)).unwrap();
     assert_eq!(recording.broken, None);
-    recording.events
+    let mut events = recording.events;
+    if name == "calm" {
+        // its last half minute is the quietest: nothing would be held
+        let end = events[0].mono_ms + CALM * 1000;
+        events.retain(|e| e.mono_ms <= end);
+    }
+    events
 }
 
 fn write(name: &str, events: &[Stamped]) {
@@ -247,7 +258,7 @@ fn write(name: &str, events: &[Stamped]) {
     );
 }
 
-/// The last five minutes, every second sample, wake-ups folded, and nothing that names this machine.
+/// The last five minutes, every second sample, wake-ups folded, leases only towards the end, and nothing that names this machine.
 fn cut(events: Vec<Stamped>) -> Vec<Stamped> {
     let end = events.last().unwrap().mono_ms;
     let mut out: Vec<Stamped> = Vec::new();
@@ -271,6 +282,10 @@ fn cut(events: Vec<Stamped>) -> Vec<Stamped> {
             Event::Sample(sample) if late && sample.ledger == "jobs" => {
                 samples += 1;
                 neutral(sample);
+                if event.mono_ms + LEASES * 1000 < end {
+                    let left_out = Trouble::NotHere("left out of this recording".into());
+                    sample.leases = Reading::unknown(left_out);
+                }
                 samples % 2 == 0
             }
             Event::Wake(wake) if late && wake.channel == "pgwake_work" => {
