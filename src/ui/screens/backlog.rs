@@ -81,7 +81,7 @@ fn title(ui: Ui<'_>) -> Vec<Piece> {
 }
 
 fn thousands(n: u64) -> String {
-    if n >= 1_000 && n % 1_000 == 0 { format!("{}k", n / 1_000) } else { count(n) }
+    if n >= 1_000 && n.is_multiple_of(1_000) { format!("{}k", n / 1_000) } else { count(n) }
 }
 
 fn row(ui: Ui<'_>, b: &Backlog, line: &TypeLine, most: u64, w: &[usize]) -> Vec<Vec<Piece>> {
