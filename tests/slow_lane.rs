@@ -1,7 +1,6 @@
 //! The slow lane against a real server: bounded, read only, and no payload where nobody asked for one.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-#[allow(dead_code)]
 mod support;
 
 use std::sync::Arc;

@@ -399,9 +399,9 @@ fn back(app: &mut App) {
     let list = app.list();
     if !app.lever(list).filter().is_empty() {
         refilter(app, String::clear);
-    } else if app.screen == Screen::Backlog && app.jobs.take().is_some() {
-        follow(app);
-    } else if app.screen == Screen::Leases && app.only_holder.take().is_some() {
+    } else if (app.screen == Screen::Backlog && app.jobs.take().is_some())
+        || (app.screen == Screen::Leases && app.only_holder.take().is_some())
+    {
         follow(app);
     } else if app.screen != Screen::Overview {
         app.screen = Screen::Overview;
