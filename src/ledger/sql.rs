@@ -1,5 +1,6 @@
 //! The statements of one ledger, built once from its profile and the catalog's types.
 
+use super::backlog::BacklogStatements;
 use crate::profile::{AttemptsCount, Profile};
 use crate::text::{quote_ident, quote_literal};
 
@@ -36,6 +37,7 @@ pub(super) struct Statements {
     pub enqueue_quiet: String,
     pub is_empty: String,
     pub tally: String,
+    pub backlog: BacklogStatements,
 }
 
 impl Statements {
@@ -60,6 +62,7 @@ impl Statements {
             enqueue: b.enqueue(p.channel.as_deref()),
             enqueue_quiet: b.enqueue(None),
             tally: format!("select {}::text, count(*) from {} t group by 1", p.status(), p.relation()),
+            backlog: BacklogStatements::build(p, types),
             is_empty: format!("select not exists (select 1 from {})", p.relation()),
         }
     }
