@@ -32,9 +32,9 @@ fn the_pictures_are_up_to_date() {
         }
     }
     let listed: BTreeSet<String> = made.into_iter().map(|(name, _)| name).collect();
-    old.extend(
-        names(&folder("screenshots"), "svg").difference(&listed).map(|n| format!("{n} (not in the list)")),
-    );
+    let mut there = names(&folder("screenshots"), "svg");
+    there.extend(names(&folder("screenshots/themes"), "svg").into_iter().map(|n| format!("themes/{n}")));
+    old.extend(there.difference(&listed).map(|n| format!("{n} (not in the list)")));
     assert!(
         old.is_empty(),
         "out of date in screenshots/: {}\nlook at what changed, then: cargo run -- screenshot --all",

@@ -33,7 +33,7 @@ const KEPT: u64 = 305;
 const CALM: u64 = 289;
 
 /// For how long the single leases are kept, seconds: they are most of a recording.
-const LEASES: u64 = 20;
+const LEASES: u64 = 12;
 
 fn raw() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("stories")
