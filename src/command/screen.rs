@@ -118,7 +118,7 @@ pub async fn run(
     setup.utc_offset_s = utc_offset_s();
     let recorder = options.recorder.take();
     let live = Live { setup, feed, intents, start: options.start, recorder, dropped: 0 };
-    play(Source::Live(live), options).await
+    play(Source::Live(Box::new(live)), options).await
 }
 
 /// The loop itself, whatever the events come from.
@@ -178,6 +178,10 @@ pub(super) async fn play(source: Source, mut options: ScreenOptions) -> Result<E
             key = keys.next() => match key {
                 Some(Ok(event)) => {
                     if let Some(msg) = term::message(event) {
+                        // even to the same size: it may have been another in between, and be cut
+                        if matches!(msg, Msg::Resize(..)) {
+                            session.own.push(Intent::Redraw);
+                        }
                         session.take(msg);
                     }
                 }

@@ -16,7 +16,7 @@ use crate::monitor::Feed;
 /// What the loop draws from.
 pub(super) enum Source {
     /// A server, by way of the thread of the network.
-    Live(Live),
+    Live(Box<Live>),
     /// A recording.
     Replay(Box<Player>),
 }
@@ -76,7 +76,8 @@ impl Source {
 
     /// An event is about to be shown.
     pub(super) fn shown(&mut self, event: &Event, now: Now) {
-        if let Self::Live(Live { recorder: Some(record), .. }) = self {
+        let Self::Live(live) = self else { return };
+        if let Some(record) = &mut live.recorder {
             let mono_ms = u64::try_from(now.mono.as_millis()).unwrap_or(u64::MAX);
             record(Stamped { mono_ms, wall: now.wall, event: event.clone() });
         }
