@@ -188,25 +188,24 @@ async fn signals_end_it_with_the_terminal_as_it_was_and_no_session_left() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_terminal_ends_it_and_its_leases_are_given_back() {
-    let db = database().await;
-    assert_eq!(run(&["migrate", db.conninfo(), "--scratch"], &[], "").code, 0);
-    // the first job takes longer than anybody waits
+    let mut job = Job::start("closed", "--handler simulate").await;
+    // it takes longer than anybody waits
     let long = "{\"ms\": 600000}\n";
-    assert_eq!(run(&["enqueue", "mail", "-", "-d", db.conninfo()], &[], long).code, 0);
-    let mut screen = Screen::start(&["--handler", "simulate", db.conninfo()], &[], WIDE);
-    screen.wait_for("LISTEN pgwake_work");
-    screen.press("w");
-    screen.wait_for("Start a worker");
-    screen.press("\r");
-    screen.wait_for("● worker");
-    drop(screen);
-    gone(&db).await;
-    let client = db.connect().await;
-    wait_until("no lease is left behind", DEADLINE, async || {
+    assert_eq!(run(&["enqueue", "mail", "-", "-d", job.db.conninfo()], &[], long).code, 0);
+    job.screen.press("w");
+    job.screen.wait_for("Start a worker");
+    job.screen.press("\r");
+    let client = job.db.connect().await;
+    let held = async || {
         let sql = "select count(*) from pgwake.jobs where status = 'running'";
-        (client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) == 0).then_some(())
-    })
-    .await;
+        client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0)
+    };
+    wait_until("the job is held", DEADLINE, async || (held().await == 1).then_some(())).await;
+    // the session's leader dies, as a login shell does when its connection is lost: the terminal is gone
+    let shell = job.screen.pid().to_string();
+    assert!(Command::new("kill").args(["-KILL", &shell]).status().unwrap().success());
+    gone(&job.db).await;
+    assert_eq!(held().await, 0, "the lease was given back");
 }
 
 #[tokio::test(flavor = "multi_thread")]
