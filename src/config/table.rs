@@ -77,10 +77,8 @@ fn show_time(t: &Duration) -> String {
     time_toml(*t)
 }
 
-// the table wants a function of the field's own type
-#[allow(clippy::ptr_arg)]
-fn show_word(text: &String) -> String {
-    quoted(text)
+fn show_word(text: impl AsRef<str>) -> String {
+    quoted(text.as_ref())
 }
 
 fn show_share(n: &f64) -> String {
