@@ -197,21 +197,30 @@ impl Builder<'_> {
         )
     }
 
-    /// `update … from unnest(ids, tokens …)`, fenced by id, token and state.
+    /// `update … from unnest(ids, tokens …)`, fenced by id, token and state, under a write lock.
     ///
-    /// The rows are locked in id order first. A late holder and the new one may end the same jobs at the
-    /// same moment; updated in whatever order a join brings them, they have been seen to deadlock.
+    /// Comes back with every claim that still is the caller's, whether it was changed, and `returning`: a
+    /// row that somebody else holds locked is passed over and told apart from a lost one. Waited for, one
+    /// row that a person looks at in an open transaction would cost the whole batch its leases; and rows
+    /// that are never waited for cannot deadlock.
     fn fenced_update(&self, set: &[String], extra: &str, input: &str, returning: &str) -> String {
         let p = self.p;
         format!(
-            "with held as materialized (\n  \
+            "with mine as materialized (\n  \
                select {id} as held_id, f.*\n  \
                from {rel} t join unnest({input} on {id} = f.id::{id_type}\n  \
+               where {token} = f.token and {running}{extra}\n\
+             ), held as materialized (\n  \
+               select f.*\n  \
+               from mine f join {rel} t on {id} = f.held_id\n  \
                where {token} = f.token and {running}{extra}\n  \
-               order by {id}\n  for update of t\n\
+               for update of t skip locked\n\
+             ), ended as (\n  \
+               update {rel} t set {set}\n  from held f\n  where {id} = f.held_id\n  \
+               returning {id} as held_id, {returning} as outcome\n\
              )\n\
-             update {rel} t set {set}\nfrom held f\nwhere {id} = f.held_id\n\
-             returning {id}::text{returning}",
+             select m.held_id::text, e.held_id is not null, e.outcome\n\
+             from mine m left join ended e on e.held_id = m.held_id",
             rel = p.relation(),
             set = set.join(", "),
             id = p.id(),
@@ -227,7 +236,7 @@ impl Builder<'_> {
         set.extend(self.p.clear_lease());
         set.extend(self.set(c.finished_at.as_ref(), "now()"));
         set.extend(self.set(c.done_at.as_ref(), "now()"));
-        self.fenced_update(&set, "", "$1::text[], $2::text[]) as f(id, token)", "")
+        self.fenced_update(&set, "", "$1::text[], $2::text[]) as f(id, token)", "false")
     }
 
     fn failed(&self) -> String {
@@ -253,7 +262,7 @@ impl Builder<'_> {
         ));
         set.extend(self.set(c.last_error.as_ref(), "f.error"));
         set.extend(self.set(c.finished_at.as_ref(), &format!("case when {last} then now() end")));
-        let gave_up = format!(", {} = {}", p.status(), quote_literal(&p.states.failed));
+        let gave_up = format!("{} = {}", p.status(), quote_literal(&p.states.failed));
         self.fenced_update(
             &set,
             "",
@@ -274,14 +283,14 @@ impl Builder<'_> {
         {
             set.push(format!("{} = greatest({} - f.refund, 0)", quote_ident(attempts), p.t(attempts)));
         }
-        self.fenced_update(&set, "", "$1::text[], $2::text[], $3::int[]) as f(id, token, refund)", "")
+        self.fenced_update(&set, "", "$1::text[], $2::text[], $3::int[]) as f(id, token, refund)", "false")
     }
 
     fn renew(&self) -> String {
         let Some(until) = &self.p.columns.locked_until else { return String::new() };
         let set = vec![format!("{} = now() + make_interval(secs => $3)", quote_ident(until))];
         let alive = format!(" and {} > now()", self.p.t(until));
-        let returning = format!(", {}::timestamptz", self.p.t(until));
+        let returning = format!("{}::timestamptz", self.p.t(until));
         self.fenced_update(&set, &alive, "$1::text[], $2::text[]) as f(id, token)", &returning)
     }
 

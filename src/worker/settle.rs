@@ -56,7 +56,7 @@ impl<H: Handler> Run<H> {
             let s = self.setup.settings;
             let mut done = Vec::new();
             let mut failed = Vec::new();
-            for (id, held) in self.inflight.unrecorded(at) {
+            for (id, held) in self.inflight.unrecorded(at, now) {
                 match &held.ended {
                     Some(Ok(())) => done.push((id.to_owned(), held.token.clone())),
                     Some(Err(error)) => failed.push(Failure {
@@ -135,6 +135,9 @@ impl<H: Handler> Run<H> {
         for id in finished.lost {
             self.lost(at, &id, what);
         }
+        for id in finished.busy {
+            self.inflight.busy(&(at, id), Instant::now() + AGAIN);
+        }
     }
 
     pub(super) fn lost(&mut self, at: usize, id: &str, what: &str) {
@@ -166,12 +169,13 @@ impl<H: Handler> Run<H> {
                     for id in renewed.lost {
                         self.lost(at, &id, "renew");
                     }
+                    self.inflight.renew_again(at, &renewed.busy, now);
                 }
                 Err(error) => {
                     if self.session.is_some() && error.is_session_lost() {
                         self.session_lost(&error);
                     }
-                    self.inflight.renewal_failed(at, now);
+                    self.inflight.renew_again(at, due.iter().map(|(id, _)| id), now);
                 }
             }
         }
