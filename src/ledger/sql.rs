@@ -331,8 +331,8 @@ impl Builder<'_> {
         };
         format!(
             "with freed as (\n  update {rel} t set {set}\n  \
-               where {id} = $1::text::{id_type} and {token} = $2 and {running}\n    \
-                 and ({until} = $3 or ($3::timestamptz is null and not isfinite({until})))\n  \
+               where {id} = $1::text::{id_type} and coalesce({token}, '') = $2 and {running}\n    \
+                 and ({until} = $3 or ($3::timestamptz is null and ({shown}) is not true))\n  \
                returning {id}::text as id\n{noted}{woke})\n\
              select (select count(*) from freed), {woke_count}",
             rel = p.relation(),
@@ -341,6 +341,7 @@ impl Builder<'_> {
             id_type = self.types.id,
             token = p.token(),
             running = p.is_running_by_key(),
+            shown = self.is_shown(&until),
             woke = self.woke(),
             woke_count = self.woke_count(),
         )
@@ -356,7 +357,7 @@ impl Builder<'_> {
         let (Some(until), Some(holder)) = (&c.locked_until, &c.locked_by) else { return String::new() };
         let noted = if self.types.audit {
             "), noted as (\n  insert into pgwake.releases (operator, how, reason, ledger, job_id, holder, lease_token, locked_until, attempts, was_expired)\n  \
-             select $3, $4, $5, $6, k.id::text, k.holder, k.token, k.until, k.attempts, true\n  \
+             select $3, $4, $5, $6, k.id::text, coalesce(k.holder, ''), coalesce(k.token, ''), k.until, k.attempts, true\n  \
              from pick k join freed f on f.id = k.id\n  order by k.id\n"
         } else {
             ""
@@ -399,11 +400,17 @@ impl Builder<'_> {
         )
     }
 
+    /// Whether a time is one that a person can be shown: neither infinite nor beyond what the client's
+    /// calendar holds. Any other expiry, an empty one too, is shown as no end.
+    fn is_shown(&self, time: &str) -> String {
+        format!("{time} > '-infinity' and {time} < '10000-01-01'")
+    }
+
     fn finite(&self, column: Option<&String>) -> String {
         match column {
             Some(c) => {
                 let c = self.p.t(c);
-                format!("case when isfinite({c}) then {c}::timestamptz end")
+                format!("case when {} then {c}::timestamptz end", self.is_shown(&c))
             }
             None => "null::timestamptz".to_owned(),
         }

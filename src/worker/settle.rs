@@ -145,7 +145,7 @@ impl<H: Handler> Run<H> {
         let served = &mut self.served[at];
         served.stats.counters.jobs_lost += 1;
         let ledger = served.ledger.name().to_owned();
-        self.emit(WorkerEvent::Lost { ledger, id: id.to_owned(), what: what.to_owned() });
+        self.emit(WorkerEvent::Lost { ledger, id: crate::text::clean(id), what: what.to_owned() });
     }
 
     /// Renews leases at a third of their length; a lease that has moved or is over stops its job.
@@ -211,6 +211,9 @@ impl<H: Handler> Run<H> {
                 self.session = timeout(left, super::connect(&self.setup)).await.ok().and_then(Result::ok);
             }
         }
+        // What has ended is recorded rather than given back, and run again, while that is possible at all.
+        self.settle_after = None;
+        self.settle(Instant::now() + AGAIN).await;
         let mut given_back = 0;
         for at in 0..self.served.len() {
             let rest: Vec<Giveback> = self
