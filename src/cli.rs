@@ -87,6 +87,9 @@ pub struct Dashboard {
     /// How it looks.
     #[command(flatten)]
     pub looks: Looks,
+    /// Show the payload of a job as soon as the job is opened; without this, only when a key asks for it.
+    #[arg(long)]
+    pub show_payloads: bool,
     /// Also write every event to this new file, one JSON line each; payloads are never in it.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,

@@ -48,8 +48,11 @@ async fn an_expired_lease_is_released_by_r_and_enter_and_the_audit_says_who() {
         t.contains("expired") && t.find("gone").zip(t.find("alive")).is_some_and(|(a, b)| a < b)
     });
     screen.press("r");
-    let dialog = screen.wait_for("Release job 1");
-    assert!(dialog.contains("a late completion is ignored"), "{dialog}");
+    screen.wait("the dialog with its verdict", |t| {
+        t.contains("Release job 1")
+            && t.contains("a late completion is ignored")
+            && t.contains("Enter release")
+    });
     screen.press("\r");
     wait_until("job 1 is ready again", DEADLINE, async || (state(&db, 1).await == "ready").then_some(()))
         .await;
@@ -64,7 +67,7 @@ async fn an_expired_lease_is_released_by_r_and_enter_and_the_audit_says_who() {
     let (code, took) = screen.end();
     assert_eq!(code, 0);
     assert!(took < Duration::from_secs(3), "{took:?}");
-    assert!(!screen.is_alternate(), "the terminal is given back");
+    screen.wait_given_back();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -257,7 +260,7 @@ async fn signals_end_it_in_order_and_give_the_terminal_back() {
         assert!(std::process::Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
         let (_, took) = screen.end();
         assert!(took < Duration::from_secs(3), "{signal}: {took:?}");
-        assert!(!screen.is_alternate(), "{signal}");
+        screen.wait_given_back();
         let client = db.connect().await;
         wait_until("its sessions are gone", DEADLINE, async || {
             let n: i64 = client

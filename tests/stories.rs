@@ -29,6 +29,12 @@ const LENGTH: u64 = 320;
 /// What is kept of it, seconds.
 const KEPT: u64 = 305;
 
+/// How much is used of the calm story, seconds.
+const CALM: u64 = 289;
+
+/// For how long the single leases are kept, seconds: they are most of a recording.
+const LEASES: u64 = 12;
+
 fn raw() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("stories")
 }
@@ -73,15 +79,22 @@ impl Stage {
         assert!(Command::new("kill").args(["-STOP", &pid]).status().unwrap().success());
     }
 
-    /// A second of work: some at once, some later, some that fails.
-    async fn enqueue(&self, second: u64) {
+    /// Ends every listen session.
+    async fn end_listeners(&self) {
+        let sql = "select pg_terminate_backend(pid) from pg_stat_activity
+                   where application_name like '%/listen' and datname = 'orders'";
+        self.client.query(sql, &[]).await.unwrap();
+    }
+
+    /// A second of work: some at once, some later, some that fails; each takes about `ms`.
+    async fn enqueue(&self, second: u64, ms: f64) {
         let wave = 22.0 + 14.0 * (second as f64 / 31.0).sin() + 5.0 * (second as f64 / 4.0).sin();
         let sql = "select count(pgwake.enqueue(
                        (array['mail.send', 'invoice.render', 'search.index'])[1 + i % 3],
-                       jsonb_build_object('ms', 20 + 60 * random(), 'fail', case when i = 3 then 0.2 else 0 end),
+                       jsonb_build_object('ms', $2::float8 * (0.2 + 1.6 * random()), 'fail', case when i = 3 then 0.2 else 0 end),
                        now() + case when i % 10 = 9 then '15s'::interval else '0' end))
                    from generate_series(1, $1::int) i";
-        self.client.query_one(sql, &[&(wave as i32)]).await.unwrap();
+        self.client.query_one(sql, &[&(wave as i32), &ms]).await.unwrap();
     }
 }
 
@@ -148,12 +161,19 @@ fn stage() {
     println!("staged in {:?}", begun.elapsed());
 }
 
+/// Nothing is wrong; a reconnect in the middle is survived.
 async fn calm() {
     let mut stage = Stage::build().await;
     for name in ["mail-worker-3", "mail-worker-4", "mail-worker-7"] {
         stage.worker(name, "2m");
     }
-    watch("calm", stage, async |stage, second| stage.enqueue(second).await).await;
+    watch("calm", stage, async |stage, second| {
+        stage.enqueue(second, 600.0).await;
+        if second == 200 {
+            stage.end_listeners().await;
+        }
+    })
+    .await;
 }
 
 /// The only worker stops in the middle of its jobs.
@@ -161,7 +181,7 @@ async fn stuck() {
     let mut stage = Stage::build().await;
     stage.worker("mail-worker-7", "1m");
     watch("stuck-holder", stage, async |stage, second| {
-        stage.enqueue(second).await;
+        stage.enqueue(second, 150.0).await;
         if second == 170 {
             let held = "select count(*) from pgwake.jobs where status = 'running'";
             loop {
@@ -185,14 +205,12 @@ async fn deaf() {
         stage.worker(name, "2m");
     }
     watch("dead-listener", stage, async |stage, second| {
-        stage.enqueue(second).await;
+        stage.enqueue(second, 300.0).await;
         if second == 230 {
             let admin = connect(&stage.server.conninfo("postgres")).await;
             let close = "alter database orders with allow_connections false";
             admin.batch_execute(close).await.unwrap();
-            let sql = "select pg_terminate_backend(pid) from pg_stat_activity
-                       where application_name like '%/listen' and datname = 'orders'";
-            admin.query(sql, &[]).await.unwrap();
+            stage.end_listeners().await;
         }
     })
     .await;
@@ -203,8 +221,7 @@ async fn deaf() {
 fn compose() {
     let names = ["calm", "stuck-holder", "dead-listener"];
     for name in names {
-        let events = cut(read(name));
-        write(name, &events);
+        write(name, &cut(read(name)));
     }
     let mut full = cut(read("calm"));
     fill_queue(&mut full);
@@ -215,7 +232,13 @@ fn read(name: &str) -> Vec<Stamped> {
     let file = File::open(raw().join(name).with_extension("jsonl")).unwrap();
     let recording = record::read(BufReader::new(file)).unwrap();
     assert_eq!(recording.broken, None);
-    recording.events
+    let mut events = recording.events;
+    if name == "calm" {
+        // its last half minute is the quietest: nothing would be held
+        let end = events[0].mono_ms + CALM * 1000;
+        events.retain(|e| e.mono_ms <= end);
+    }
+    events
 }
 
 fn write(name: &str, events: &[Stamped]) {
@@ -235,7 +258,7 @@ fn write(name: &str, events: &[Stamped]) {
     );
 }
 
-/// The last five minutes, every second sample, wake-ups folded, and nothing that names this machine.
+/// The last five minutes, every second sample, wake-ups folded, leases only towards the end, and nothing that names this machine.
 fn cut(events: Vec<Stamped>) -> Vec<Stamped> {
     let end = events.last().unwrap().mono_ms;
     let mut out: Vec<Stamped> = Vec::new();
@@ -250,11 +273,19 @@ fn cut(events: Vec<Stamped>) -> Vec<Stamped> {
                 server.ledgers.iter_mut().for_each(|l| l.scratch = false);
                 true
             }
+            Event::Listen(Listen::Up { channels, .. }) => {
+                channels.retain(|c| c == "pgwake_work");
+                true
+            }
             // where the session stood is always needed
             Event::Link(_) | Event::Listen(_) => true,
             Event::Sample(sample) if late && sample.ledger == "jobs" => {
                 samples += 1;
                 neutral(sample);
+                if event.mono_ms + LEASES * 1000 < end {
+                    let left_out = Trouble::NotHere("left out of this recording".into());
+                    sample.leases = Reading::unknown(left_out);
+                }
                 samples % 2 == 0
             }
             Event::Wake(wake) if late && wake.channel == "pgwake_work" => {

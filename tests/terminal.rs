@@ -247,7 +247,7 @@ fn keys_work_while_the_database_hangs() {
     run.press("\x1b");
     run.wait_text("Vital signs");
     run.press("?");
-    run.wait_text("Keys on this screen");
+    run.wait_text("Keys on the screen");
 }
 
 #[test]

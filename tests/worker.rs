@@ -5,15 +5,17 @@ mod support;
 #[path = "support/work.rs"]
 mod work;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pgwake::config;
 use pgwake::ledger::Job;
-use pgwake::model::{ClaimOutcome, Event, Listen, ScanReason, WorkerEvent};
-use pgwake::worker::{HandlerError, Practice, Setup, WorkerError};
+use pgwake::model::{ClaimOutcome, Event, Listen, ScanReason, Sink, WorkerEvent};
+use pgwake::pg::{Conninfo, Host, ListenConfig, Listener, Options};
+use pgwake::worker::{self, HandlerError, Practice, Setup, Stop, WorkerError};
 use support::{DEADLINE, wait_until};
+use tokio::net::{TcpListener, UnixStream};
 use work::{Bench, Do, Effects, Running, busy, profile, settings};
 
 #[tokio::test]
@@ -57,15 +59,45 @@ async fn the_four_reasons_to_scan_are_counted_apart() {
     assert_eq!(recovered, 1, "{:?}", worker.worker_events());
 }
 
+/// A way to the server on which every connection takes this much longer; returns its port.
+async fn slow_way_to(conninfo: &Conninfo, delay: Duration) -> u16 {
+    let (Host::Socket(dir), port) = conninfo.hosts[0].clone() else { panic!("not a socket") };
+    let socket = dir.join(format!(".s.PGSQL.{port}"));
+    let way = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = way.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = way.accept().await {
+            tokio::time::sleep(delay).await;
+            let mut far = UnixStream::connect(&socket).await.unwrap();
+            tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
+        }
+    });
+    port
+}
+
 #[tokio::test]
-async fn it_listens_before_the_first_scan() {
+async fn it_listens_before_the_first_scan_even_when_that_takes_a_while() {
     let bench = Bench::new().await;
-    let worker = bench.start(settings(), Effects::default().handler()).await;
-    let events = worker.events.lock().unwrap();
-    let at = |which: fn(&Event) -> bool| events.iter().position(which).unwrap();
+    let port = slow_way_to(&bench.conninfo, Duration::from_millis(500)).await;
+    let given =
+        format!("host=127.0.0.1 port={port} user=postgres dbname={} sslmode=disable", bench.db.name);
+    let given = Options { conninfo: Some(given), ..Options::default() };
+    let slow = Conninfo::resolve(&given, &|_| None).unwrap();
+    let (stop, ear) = Stop::new();
+    let events: Arc<Mutex<Vec<Event>>> = Arc::default();
+    let told = events.clone();
+    let sink: Arc<dyn Sink> = Arc::new(move |event: Event| told.lock().unwrap().push(event));
+    let config = ListenConfig::new(slow, vec!["pgwake_work".to_owned()]).unwrap();
+    let listener = Arc::new(Listener::start(config, sink.clone()));
+    let handler = Effects::default().handler();
+    let worker = tokio::spawn(worker::run(bench.setup(settings()), handler, Some(listener), sink, ear));
+    let at = |which: fn(&Event) -> bool| events.lock().unwrap().iter().position(which);
+    let claim = |e: &Event| matches!(e, Event::Worker(WorkerEvent::Claim { .. }));
+    let scanned = wait_until("it scans", DEADLINE, async || at(claim)).await;
     let listening = at(|e| matches!(e, Event::Listen(Listen::Up { .. })));
-    let scanned = at(|e| matches!(e, Event::Worker(WorkerEvent::Claim { .. })));
-    assert!(listening < scanned, "{events:?}");
+    assert!(listening.is_some_and(|at| at < scanned), "{:?}", events.lock().unwrap());
+    stop.stop();
+    worker.await.unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -385,7 +417,9 @@ async fn a_handler_that_does_no_work_is_refused_on_a_ledger_that_is_not_scratch(
     let bench = Bench::new().await;
     bench.insert(1).await;
     for practice in [Practice::Noop, Practice::Simulate { pace: 100 }] {
-        let refused = Running::start(bench.setup(settings()), practice).task.await.unwrap().unwrap_err();
+        let worker = Running::start(bench.setup(settings()), practice);
+        let ended = tokio::time::timeout(DEADLINE, worker.task).await.expect("it does not begin to work");
+        let refused = ended.unwrap().unwrap_err();
         assert!(matches!(&refused, WorkerError::NotScratch(ledger) if ledger == "jobs"), "{refused}");
     }
     assert_eq!(bench.number("select count(*) from pgwake.jobs where status = 'ready'").await, 1);

@@ -28,17 +28,21 @@ async fn a_session_lost_between_the_work_and_its_record_costs_no_second_run() {
     let bench = Bench::new().await;
     bench.insert(1).await;
     let effects = Effects::default();
-    let (ran, admin) = (effects.clone(), Arc::new(bench.db.connect().await));
+    let (ran, conninfo) = (effects.clone(), bench.db.conninfo().to_owned());
     let cut_off = Do(move |job: Job| {
         ran.add(job.id);
-        let admin = admin.clone();
-        async move {
-            // The last thing that the work does is to end the session that would record it.
+        // The last thing that the work does is to end the session that would record it. On a thread that
+        // is waited for, so that the worker learns of both ends at the same moment.
+        let conninfo = conninfo.clone();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             let sql = "select pg_terminate_backend(pid, 5000) from pg_stat_activity \
                        where datname = current_database() and application_name like '%/work w'";
-            admin.batch_execute(sql).await.unwrap();
-            Ok(())
-        }
+            runtime.block_on(async { connect(&conninfo).await.batch_execute(sql).await.unwrap() });
+        })
+        .join()
+        .unwrap();
+        std::future::ready(Ok(()))
     });
     let worker = bench.start(settings(), cut_off).await;
     bench.until_done(1).await;

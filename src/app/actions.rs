@@ -1,6 +1,7 @@
 //! The keys that ask the world for something: what they refuse, and what they ask first.
 
 use super::dialog::{Ask, Bulk, BulkPhase, Dialog, Release, ReleasePhase};
+use super::lists::List;
 use super::update::{notice, selected_lease, show_holder};
 use super::{App, Embedded, Screen, WorkerSetup};
 use crate::model::{Intent, Lease, Now};
@@ -8,7 +9,7 @@ use crate::model::{Intent, Lease, Now};
 pub(super) fn release_selected(app: &mut App, now: Now) {
     if app.screen == Screen::Overview {
         // holders are listed here, leases are released
-        match app.holder.key().cloned() {
+        match app.holder_selection().key().cloned() {
             Some(name) => {
                 show_holder(app, name);
                 notice(app, "choose a lease of this holder, then r again", now);
@@ -19,7 +20,9 @@ pub(super) fn release_selected(app: &mut App, now: Now) {
     }
     match selected_lease(app) {
         Some(lease) => open_release(app, lease, now),
-        None if app.lease.is_gone() => notice(app, "the selected lease is gone; choose another", now),
+        None if app.lease_selection().is_gone() => {
+            notice(app, "the selected lease is gone; choose another", now)
+        }
         None => notice(app, "there is no lease to release", now),
     }
 }
@@ -31,6 +34,11 @@ pub(super) fn open_release(app: &mut App, lease: Lease, now: Now) {
     let Some(facts) = app.facts().cloned() else {
         return notice(app, "release refused: the server has not told about this ledger yet", now);
     };
+    // the release asks about now: a picture of the past may show an expiry that was renewed since
+    let live = app.world.ledgers.iter().find(|l| l.name == facts.name).and_then(|l| l.sample.as_ref());
+    let key = super::LeaseKey::of(&lease);
+    let live = live.and_then(|(s, _)| s.leases.current()?.iter().find(|l| key.is(l)).cloned());
+    let lease = live.unwrap_or(lease);
     // whether it has expired is a question to the server's clock as it is, not to a frozen picture
     let server_now = app.live_server_now(now);
     app.dialog = Some(Dialog::Release(Box::new(Release {
@@ -128,13 +136,19 @@ pub(super) fn toggle_worker(app: &mut App, now: Now) -> Vec<Intent> {
 
 /// Copies what a person would type elsewhere: an id, a name, a line of the log.
 pub(super) fn copy(app: &mut App, now: Now) -> Vec<Intent> {
-    let found = match app.screen {
-        Screen::Overview => app.holder.key().map(|name| ("the holder's name", name.clone())),
-        Screen::Leases => app.lease.key().map(|lease| ("the job's id", lease.id.clone())),
-        Screen::Events => {
+    let lists = &app.lists;
+    let found = match app.list() {
+        List::Holders => lists.holders.selection().key().map(|name| ("the holder's name", name.clone())),
+        List::Types => lists.types.selection().key().map(|name| ("the type", name.clone())),
+        List::Jobs => lists.jobs.selection().key().map(|id| ("the job's id", id.clone())),
+        List::Leases => lists.leases.selection().key().map(|lease| ("the job's id", lease.id.clone())),
+        List::Workers => lists.workers.selection().key().map(|name| ("the worker's name", name.clone())),
+        List::Sessions => lists.sessions.selection().key().map(|pid| ("the pid", pid.to_string())),
+        List::Tape => None,
+        List::Events => {
             let log = &app.world().log;
-            let line = app.event.key().and_then(|seq| log.row_of(*seq)).and_then(|row| log.get(row));
-            line.map(|line| ("the event", line.text.clone()))
+            let at = lists.events.selection().key().and_then(|seq| log.row_of(*seq));
+            at.and_then(|row| log.get(row)).map(|line| ("the event", line.text.clone()))
         }
     };
     match found {

@@ -1,10 +1,11 @@
 //! What asks before something happens. Every dialog names its target and its effect, and keeps the
 //! target as it was when the dialog opened.
 
+use super::lists::WorkerLine;
 use super::palette::{Item, Palette};
 use crate::config::Keymap;
-use crate::config::keys::{Action, Key};
-use crate::model::{ActionEvent, Fault, Holder, Intent, Lease, LedgerFacts};
+use crate::config::keys::{Action, Key, Scope};
+use crate::model::{ActionEvent, Fault, Holder, Intent, JobDetail, Lease, LedgerFacts, Session};
 
 /// How far a release has come.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +98,21 @@ pub struct Ask {
     pub intent: Intent,
 }
 
+/// One job that is looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobView {
+    /// Profile name of the ledger.
+    pub ledger: String,
+    /// Which job.
+    pub id: String,
+    /// Whether its payload was asked for.
+    pub payload: bool,
+    /// The answer, once it has come.
+    pub detail: Option<JobDetail>,
+    /// First row shown.
+    pub top: usize,
+}
+
 /// Everything that can lie over a screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dialog {
@@ -111,6 +127,12 @@ pub enum Dialog {
     Event(u64),
     /// Finds an action by name.
     Palette(Palette),
+    /// One worker: as it is now, or as it was when it was last seen.
+    Worker(Box<WorkerLine>),
+    /// One session, likewise.
+    Session(Box<Session>),
+    /// One job.
+    Job(Box<JobView>),
     /// Release one.
     Release(Box<Release>),
     /// Release all expired.
@@ -150,6 +172,8 @@ pub enum Outcome {
     Run(Item),
     /// It stays and this is copied: what it is, and its text.
     Copy(&'static str, String),
+    /// It closes and the leases of this holder are shown.
+    ShowHolder(String),
 }
 
 impl Dialog {
@@ -177,7 +201,12 @@ impl Dialog {
             Self::Lease(shown) if is(Action::Release) => Outcome::OpenRelease(shown.0.clone()),
             Self::Lease(shown) if is(Action::Copy) => Outcome::Copy("the job's id", shown.0.id.clone()),
             Self::Lease(_) => close_on_any_leave(key),
-            Self::Event(_) | Self::Notice { .. } => close_on_any_leave(key),
+            Self::Worker(line) if key == Key::Enter => Outcome::ShowHolder(line.name.clone()),
+            Self::Worker(line) if is(Action::Copy) => Outcome::Copy("the worker's name", line.name.clone()),
+            Self::Worker(_) => close_on_any_leave(key),
+            Self::Session(session) if is(Action::Copy) => Outcome::Copy("the pid", session.pid.to_string()),
+            Self::Job(view) => job_key(view, key, keys),
+            Self::Event(_) | Self::Session(_) | Self::Notice { .. } => close_on_any_leave(key),
             Self::Release(release) => release_key(release, key),
             Self::Bulk(bulk) => bulk_key(bulk, key),
             Self::Ask(ask) => match key {
@@ -215,6 +244,40 @@ impl Dialog {
             Self::Bulk(b) => answer_bulk(b, event),
             _ => {}
         }
+    }
+}
+
+fn job_key(view: &mut JobView, key: Key, keys: &Keymap) -> Outcome {
+    match keys.lookup(key, |scope| scope != Scope::Replay) {
+        Some(Action::Payload) => {
+            view.payload = !view.payload;
+            if view.payload {
+                let (ledger, id) = (view.ledger.clone(), view.id.clone());
+                return Outcome::Send(Intent::Job { ledger, id, payload: true });
+            }
+            // what is hidden is not kept either
+            if let Some(detail) = &mut view.detail {
+                detail.hide_payload();
+            }
+            Outcome::Stay
+        }
+        Some(Action::Down) => {
+            view.top += 1;
+            Outcome::Stay
+        }
+        Some(Action::Up) => {
+            view.top = view.top.saturating_sub(1);
+            Outcome::Stay
+        }
+        Some(Action::PageDown) => {
+            view.top += 10;
+            Outcome::Stay
+        }
+        Some(Action::PageUp) => {
+            view.top = view.top.saturating_sub(10);
+            Outcome::Stay
+        }
+        _ => close_on_any_leave(key),
     }
 }
 

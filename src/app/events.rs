@@ -83,6 +83,13 @@ impl Log {
         self.lines.len().checked_sub(at + 1)
     }
 
+    /// Forgets what came after `at`.
+    pub(super) fn until(&mut self, at: Duration) {
+        while self.lines.back().is_some_and(|l| l.at > at) {
+            self.lines.pop_back();
+        }
+    }
+
     /// How many lines there are.
     pub fn len(&self) -> usize {
         self.lines.len()
@@ -128,7 +135,7 @@ impl Log {
     /// The line, if any, that `event` leaves in the log.
     pub fn record(&mut self, event: &Event, now: Now) {
         match event {
-            Event::Sample(_) | Event::Wake(_) => {}
+            Event::Sample(_) | Event::Wake(_) | Event::Backlog(_) | Event::Jobs(_) | Event::Job(_) => {}
             Event::Link(link) => self.link(link, now),
             Event::Listen(listen) => self.listen(listen, now),
             Event::Worker(worker) => self.worker(worker, now),

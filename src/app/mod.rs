@@ -11,17 +11,29 @@ mod actions;
 pub mod diagnosis;
 pub mod dialog;
 pub mod events;
+pub mod fuzzy;
+pub mod gaps;
 pub mod health;
+pub mod history;
+mod jobs;
+pub mod lists;
 pub mod palette;
 pub mod playback;
+mod rows;
 pub mod selection;
 pub mod series;
 mod state;
+pub mod table;
+pub mod tape;
+mod time;
 mod update;
+mod view;
 mod world;
 
+pub use jobs::JobsView;
 pub use playback::Playing;
 pub use state::{Embedded, LedgerState, LinkState, ListenState, World};
+pub use time::Past;
 pub use update::update;
 
 use std::time::Duration;
@@ -31,10 +43,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::keys::{Key, Scope};
 use crate::config::{Keymap, Thresholds};
-use crate::model::{Event, Fault, Holder, Lease, LedgerFacts, Now, Sample};
+use crate::model::{Event, Fault, Lease, LedgerFacts, Now, Sample};
 use diagnosis::{Diagnosis, Evidence};
 use dialog::{Dialog, Release};
-use selection::Selection;
+use lists::{Lists, TypeLine, WorkerLine};
 use series::Series;
 
 /// Whether a worker can run inside this program.
@@ -83,6 +95,8 @@ pub struct Setup {
     pub lease_s: f64,
     /// Seconds east of UTC in which times are shown. `command::screen` sets it to the local offset.
     pub utc_offset_s: i32,
+    /// Whether a job's payload is shown without being asked for.
+    pub show_payloads: bool,
 }
 
 impl Default for Setup {
@@ -107,6 +121,7 @@ impl Setup {
             fallback_s: 30.0,
             lease_s: 120.0,
             utc_offset_s: 0,
+            show_payloads: false,
         }
     }
 }
@@ -132,20 +147,49 @@ pub enum Msg {
     Playing(Playing),
 }
 
-/// The screens of this version; the digits between are kept for those that come.
+/// The screens, one a digit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Screen {
     /// Vital signs, backlog, flow, holders, events.
     Overview,
+    /// Jobs by type, and the table.
+    Backlog,
     /// Every lease.
     Leases,
+    /// Who works.
+    Workers,
+    /// Other sessions of the server.
+    Sessions,
+    /// How work is announced and found.
+    WakeUps,
     /// The log.
     Events,
 }
 
 impl Screen {
     /// In the order of Tab.
-    pub const ALL: [Self; 3] = [Self::Overview, Self::Leases, Self::Events];
+    pub const ALL: [Self; 7] = [
+        Self::Overview,
+        Self::Backlog,
+        Self::Leases,
+        Self::Workers,
+        Self::Sessions,
+        Self::WakeUps,
+        Self::Events,
+    ];
+
+    /// Its name on the screen.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Overview => "Overview",
+            Self::Backlog => "Backlog",
+            Self::Leases => "Leases",
+            Self::Workers => "Workers",
+            Self::Sessions => "Sessions",
+            Self::WakeUps => "Wake-ups",
+            Self::Events => "Events",
+        }
+    }
 }
 
 /// A lease's identity.
@@ -182,6 +226,8 @@ pub struct App {
     world: World,
     /// The world as it was when the picture was frozen.
     frozen: Option<Box<(World, Now)>>,
+    /// What is kept for stepping back.
+    past: Past,
     /// Index of the ledger that is shown.
     current: usize,
     screen: Screen,
@@ -189,9 +235,15 @@ pub struct App {
     dialog: Option<Dialog>,
     /// One line over the footer, and when it came (monotonic).
     notice: Option<(String, Duration)>,
-    lease: Selection<LeaseKey>,
-    holder: Selection<String>,
-    event: Selection<u64>,
+    lists: Lists,
+    /// The rows of the list of types.
+    types: Vec<TypeLine>,
+    /// The rows of the list of workers.
+    workers: Vec<WorkerLine>,
+    /// On the screen Backlog: the jobs of one type.
+    jobs: Option<JobsView>,
+    /// Whether the filter of the list on the screen is being typed.
+    typing: bool,
     /// On the screen Leases: only this holder's.
     only_holder: Option<String>,
     playing: Option<Playing>,
@@ -206,14 +258,17 @@ impl App {
             setup,
             world: World::default(),
             frozen: None,
+            past: Past::default(),
             current: 0,
             screen: Screen::Overview,
             size: (80, 24),
             dialog: None,
             notice: None,
-            lease: Selection::default(),
-            holder: Selection::default(),
-            event: Selection::default(),
+            lists: Lists::default(),
+            types: Vec::new(),
+            workers: Vec::new(),
+            jobs: None,
+            typing: false,
             only_holder: None,
             playing: None,
             theme: 0,
@@ -257,6 +312,11 @@ impl App {
         self.frozen.as_ref().map(|f| now.mono.saturating_sub(f.1.mono))
     }
 
+    /// What is kept for stepping back in time.
+    pub fn past(&self) -> &Past {
+        &self.past
+    }
+
     /// The screen.
     pub fn screen(&self) -> Screen {
         self.screen
@@ -293,6 +353,7 @@ impl App {
         match scope {
             Scope::Everywhere => true,
             Scope::Leases => matches!(self.screen, Screen::Overview | Screen::Leases),
+            Scope::Jobs => self.screen == Screen::Backlog && self.jobs.is_some(),
             Scope::Demo => !self.setup.faults.is_empty(),
             Scope::Replay => self.playing.is_some(),
         }
@@ -368,40 +429,6 @@ impl App {
             server_now: self.server_now(now),
             mono: now_shown.mono,
         })
-    }
-
-    /// Leases of the screen Leases, in the order shown: earliest expiry first, so expired ones lead.
-    pub fn leases(&self) -> Vec<&Lease> {
-        let Some(all) = self.sample().and_then(|s| s.leases.value()) else { return Vec::new() };
-        match &self.only_holder {
-            Some(h) => all.iter().filter(|l| l.holder == *h).collect(),
-            None => all.iter().collect(),
-        }
-    }
-
-    /// Holders, those with expired leases first, then by name: rows do not dance with every renewal.
-    pub fn holders(&self) -> Vec<&Holder> {
-        self.ledger().map(LedgerState::holders).unwrap_or_default()
-    }
-
-    /// What is known of the holder `name`.
-    pub fn holder_named(&self, name: &str) -> Option<&Holder> {
-        self.ledger()?.holder_named(name)
-    }
-
-    /// The selection among leases.
-    pub fn lease_selection(&self) -> &Selection<LeaseKey> {
-        &self.lease
-    }
-
-    /// The selection among holders.
-    pub fn holder_selection(&self) -> &Selection<String> {
-        &self.holder
-    }
-
-    /// The selection among events.
-    pub fn event_selection(&self) -> &Selection<u64> {
-        &self.event
     }
 
     /// Only this holder's leases are shown.

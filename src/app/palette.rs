@@ -141,17 +141,19 @@ impl Palette {
     /// Finds anew, the best first; among equals the order of the table.
     fn search(&mut self) {
         let words: Vec<String> = self.typed.to_lowercase().split_whitespace().map(str::to_owned).collect();
-        let mut scored: Vec<(u32, usize)> = self
+        let whole = words.join(" ");
+        let mut scored: Vec<(u32, bool, usize)> = self
             .entries
             .iter()
             .enumerate()
             .filter_map(|(i, e)| {
                 let each = words.iter().map(|w| score(w, e));
-                each.sum::<Option<u32>>().map(|s| (s, i))
+                // a whole name leads those that only begin with it
+                each.sum::<Option<u32>>().map(|s| (s, e.name.to_lowercase() != whole, i))
             })
             .collect();
         scored.sort_unstable();
-        self.found = scored.into_iter().map(|(_, i)| i).collect();
+        self.found = scored.into_iter().map(|(_, _, i)| i).collect();
         self.at = 0;
     }
 }
@@ -215,7 +217,9 @@ mod tests {
 
     #[test]
     fn every_action_and_every_theme_is_found_by_its_name() {
-        let offered = |b: &&Binding| b.action != Action::Palette && b.scope != Scope::Replay;
+        // the scopes that are not there on the first screen of a dashboard
+        let elsewhere = [Scope::Replay, Scope::Jobs];
+        let offered = |b: &&Binding| b.action != Action::Palette && !elsewhere.contains(&b.scope);
         for b in KEYS.iter().filter(offered) {
             let name = b.action.name().replace('-', " ");
             assert_eq!(found(&name).first(), Some(&name));

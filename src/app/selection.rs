@@ -16,11 +16,13 @@ pub struct Selection<K> {
     top: usize,
     /// Whether it was in the list when that last changed.
     present: bool,
+    /// Whether it was moved since.
+    moved: bool,
 }
 
 impl<K> Default for Selection<K> {
     fn default() -> Self {
-        Self { key: None, automatic: true, row: 0, top: 0, present: false }
+        Self { key: None, automatic: true, row: 0, top: 0, present: false, moved: false }
     }
 }
 
@@ -47,10 +49,20 @@ impl<K: Clone + PartialEq> Selection<K> {
         self.top.clamp(lowest.min(self.row), self.row.max(lowest)).min(most)
     }
 
-    /// The list has changed. `len` rows, `at` gives the key of a row, `find` the row of a key.
-    pub fn follow(&mut self, len: usize, at: impl Fn(usize) -> K, find: impl Fn(&K) -> Option<usize>) {
-        if self.automatic {
-            *self = Self { key: (len > 0).then(|| at(0)), present: len > 0, ..Self::default() };
+    /// The list has changed, or the cursor was moved. `len` rows, `at` gives the key of a row, `find` the
+    /// row of a key.
+    pub fn follow(
+        &mut self,
+        len: usize,
+        at: impl Fn(usize) -> Option<K>,
+        find: impl Fn(&K) -> Option<usize>,
+    ) {
+        if std::mem::take(&mut self.moved) && len > 0 {
+            self.row = self.row.min(len - 1);
+            self.key = at(self.row);
+            self.present = self.key.is_some();
+        } else if self.automatic {
+            *self = Self { key: at(0), present: len > 0, ..Self::default() };
         } else if let Some(row) = self.key.as_ref().and_then(find) {
             // the cursor keeps its place on the screen; the list moves under it
             self.top = (self.top + row).saturating_sub(self.row);
@@ -62,22 +74,14 @@ impl<K: Clone + PartialEq> Selection<K> {
         }
     }
 
-    /// Moves by `by` rows, within a list of `len` of which `height` are shown.
-    pub fn step(&mut self, by: isize, len: usize, height: usize, at: impl Fn(usize) -> K) {
+    /// Moves by `by` rows, within a list of `len` of which `height` are shown. [`Selection::follow`] then
+    /// tells what stands there.
+    pub fn step(&mut self, by: isize, len: usize, height: usize) {
         if len == 0 {
             return;
         }
-        self.go(self.row.saturating_add_signed(by).min(len - 1), len, height, at);
-    }
-
-    /// Moves to `row`.
-    pub fn go(&mut self, row: usize, len: usize, height: usize, at: impl Fn(usize) -> K) {
-        if len == 0 {
-            return;
-        }
-        self.row = row.min(len - 1);
-        self.key = Some(at(self.row));
-        self.present = true;
+        self.row = self.row.saturating_add_signed(by).min(len - 1);
+        self.moved = true;
         self.automatic = false;
         self.top = self.top(len, height.max(1));
     }
@@ -89,12 +93,12 @@ mod tests {
 
     fn follow(s: &mut Selection<char>, list: &str) {
         let v: Vec<char> = list.chars().collect();
-        s.follow(v.len(), |i| v[i], |k| v.iter().position(|c| c == k));
+        s.follow(v.len(), |i| v.get(i).copied(), |k| v.iter().position(|c| c == k));
     }
 
     fn step(s: &mut Selection<char>, by: isize, list: &str) {
-        let v: Vec<char> = list.chars().collect();
-        s.step(by, v.len(), 3, |i| v[i]);
+        s.step(by, list.chars().count(), 3);
+        follow(s, list);
     }
 
     #[test]
@@ -138,7 +142,14 @@ mod tests {
             for height in 0..6usize {
                 for row in 0..len.max(1) {
                     for top in 0..14 {
-                        let s = Selection { key: Some('a'), automatic: false, row, top, present: true };
+                        let s = Selection {
+                            key: Some('a'),
+                            automatic: false,
+                            row,
+                            top,
+                            present: true,
+                            moved: false,
+                        };
                         let t = s.top(len, height);
                         if height > 0 && len > 0 {
                             assert!(t <= row && row < t + height, "{len} {height} {row} {top} -> {t}");

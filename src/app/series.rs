@@ -5,8 +5,14 @@ use std::time::Duration;
 
 use crate::model::Sample;
 
-/// Points kept: ten minutes at one a second.
+/// Points kept as they came: ten minutes at one a second.
 const KEEP: usize = 600;
+
+/// What is older is folded into points of this length.
+const COARSE: Duration = Duration::from_secs(5);
+
+/// Folded points kept: an hour of them, 200 kB.
+const KEEP_COARSE: usize = 720;
 
 /// One figure of the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +29,12 @@ pub enum Figure {
     QueueUsage,
     /// Claim success, 0–1.
     ClaimSuccess,
+    /// Wake-ups a second that arrived here.
+    WakeUps,
 }
+
+/// How the figures of several points become one, in the order of [`Figure`].
+const FOLDS: [Fold; 7] = [Fold::Mean, Fold::Mean, Fold::Mean, Fold::Max, Fold::Max, Fold::Min, Fold::Mean];
 
 /// How several points in one column become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,18 +54,43 @@ struct Point {
     at: Duration,
     /// Longest time this point stands for when nothing follows it.
     lasts: Duration,
-    values: [Option<f64>; 6],
+    values: [Option<f64>; 7],
+    /// How many samples it stands for.
+    samples: u32,
+}
+
+impl Point {
+    /// Takes in the next one, unless there is a gap between them or the whole would be too long.
+    fn absorb(&mut self, next: &Self) -> bool {
+        if next.at > self.at + self.lasts || next.at >= self.at + COARSE {
+            return false;
+        }
+        self.lasts = (next.at + next.lasts).saturating_sub(self.at);
+        for ((mine, theirs), fold) in self.values.iter_mut().zip(&next.values).zip(FOLDS) {
+            *mine = match (*mine, *theirs, fold) {
+                (None, v, _) | (v, None, _) => v,
+                (Some(a), Some(b), Fold::Max) => Some(a.max(b)),
+                (Some(a), Some(b), Fold::Min) => Some(a.min(b)),
+                (Some(a), Some(b), Fold::Mean) => Some(a + (b - a) / f64::from(self.samples + 1)),
+            };
+        }
+        self.samples += 1;
+        true
+    }
 }
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
+    /// Folded, older than all of `points`.
+    coarse: VecDeque<Point>,
     points: VecDeque<Point>,
 }
 
 impl Series {
-    /// Adds the figures of a sample that arrived at `at`. Only current readings count.
-    pub fn push(&mut self, sample: &Sample, at: Duration) {
+    /// Adds the figures of a sample that arrived at `at`, and the wake-ups a second since the one before.
+    /// Only current readings count.
+    pub fn push(&mut self, sample: &Sample, wakeups: Option<f64>, at: Duration) {
         let v = &sample.vitals;
         // A reading of "nothing is ready" is an age of nothing, not an unknown age.
         let oldest = v.oldest_ready.current().map(|o| o.unwrap_or(0.0));
@@ -68,22 +104,43 @@ impl Series {
                 oldest,
                 v.queue_usage.current().copied(),
                 v.claim_success.current().copied().flatten(),
+                wakeups,
             ],
+            samples: 1,
         };
         self.points.push_back(point);
         while self.points.len() > KEEP {
-            self.points.pop_front();
+            let Some(old) = self.points.pop_front() else { break };
+            if !self.coarse.back_mut().is_some_and(|last| last.absorb(&old)) {
+                self.coarse.push_back(old);
+            }
+            while self.coarse.len() > KEEP_COARSE {
+                self.coarse.pop_front();
+            }
+        }
+    }
+
+    fn all(&self) -> impl DoubleEndedIterator<Item = &Point> {
+        self.coarse.iter().chain(&self.points)
+    }
+
+    /// Forgets what came after `at`.
+    pub(super) fn until(&mut self, at: Duration) {
+        for points in [&mut self.points, &mut self.coarse] {
+            while points.back().is_some_and(|p| p.at > at) {
+                points.pop_back();
+            }
         }
     }
 
     /// Points kept.
     pub fn len(&self) -> usize {
-        self.points.len()
+        self.coarse.len() + self.points.len()
     }
 
     /// Whether nothing is kept yet.
     pub fn is_empty(&self) -> bool {
-        self.points.is_empty()
+        self.points.is_empty() && self.coarse.is_empty()
     }
 
     /// `columns` values of `figure` that end at `now`, each `width` long. A column without a point is
@@ -102,10 +159,11 @@ impl Series {
         let first = last - columns as i64 + 1;
         let mut out: Vec<(Option<f64>, u32)> = vec![(None, 0); columns];
         let column_of = |t: Duration| (t.as_secs_f64() / step).floor() as i64 - first;
-        for (i, p) in self.points.iter().enumerate() {
+        let mut points = self.all().peekable();
+        while let Some(p) = points.next() {
             let from = column_of(p.at);
             // the end does not belong to the point: that is where the next one, or the gap, begins
-            let next = self.points.get(i + 1).map_or(now + width, |n| n.at);
+            let next = points.peek().map_or(now + width, |n| n.at);
             let to = column_of(next.min(p.at + p.lasts).saturating_sub(Duration::from_nanos(1)));
             let Some(value) = p.values[figure as usize] else { continue };
             if to < 0 || from >= columns as i64 {
@@ -141,13 +199,23 @@ impl Series {
     pub fn mean(&self, figure: Figure, span: Duration, now: Duration) -> Option<f64> {
         let from = now.saturating_sub(span);
         let (sum, n) = self
-            .points
-            .iter()
+            .all()
             .rev()
             .take_while(|p| p.at >= from)
-            .filter_map(|p| p.values[figure as usize])
-            .fold((0.0, 0u32), |(s, n), v| (s + v, n + 1));
+            .filter_map(|p| Some((p.values[figure as usize]?, p.samples)))
+            .fold((0.0, 0u32), |(s, n), (v, of)| (s + v * f64::from(of), n + of));
         (n > 0).then(|| sum / f64::from(n))
+    }
+
+    /// By how much `figure` has changed over the last `span`; `None` when one of both ends is not known.
+    pub fn change(&self, figure: Figure, span: Duration, now: Duration) -> Option<f64> {
+        let known = |p: &Point| p.values[figure as usize];
+        let last = self.all().rev().find(|p| p.at <= now)?;
+        let from = now.checked_sub(span)?;
+        let first = self.all().find(|p| p.at + p.lasts >= from)?;
+        // a younger history says nothing of the whole span
+        (first.at <= from + first.lasts).then_some(())?;
+        Some(known(last)? - known(first)?)
     }
 
     /// How long `figure` has been nothing without a break, up to `now`; `None` unless it is known to be
@@ -155,7 +223,7 @@ impl Series {
     pub fn zero_for(&self, figure: Figure, now: Duration) -> Option<Duration> {
         let mut since = None;
         let mut later: Option<Duration> = None;
-        for p in self.points.iter().rev() {
+        for p in self.all().rev() {
             // a gap ends what is known
             if later.is_some_and(|l| l > p.at + p.lasts) {
                 break;
@@ -197,7 +265,7 @@ mod tests {
     fn a_gap_between_samples_stays_a_gap() {
         let mut s = Series::default();
         for t in [0, 1, 2, 10, 11] {
-            s.push(&sample(Reading::exact(5.0, AT)), secs(t));
+            s.push(&sample(Reading::exact(5.0, AT)), None, secs(t));
         }
         let got = done(&s, 12, 1, 11);
         // the sample of second 2 stands for two and a half seconds, then nothing is known
@@ -209,10 +277,10 @@ mod tests {
     #[test]
     fn a_failed_reading_is_a_gap_and_not_a_zero() {
         let mut s = Series::default();
-        s.push(&sample(Reading::exact(5.0, AT)), secs(0));
+        s.push(&sample(Reading::exact(5.0, AT)), None, secs(0));
         let kept = Reading::unknown(Trouble::TimedOut).or_last(&Reading::exact(5.0, AT));
-        s.push(&sample(kept), secs(1));
-        s.push(&sample(Reading::exact(7.0, AT)), secs(2));
+        s.push(&sample(kept), None, secs(1));
+        s.push(&sample(Reading::exact(7.0, AT)), None, secs(2));
         assert_eq!(done(&s, 3, 1, 2), [Some(5.0), None, Some(7.0)]);
     }
 
@@ -220,7 +288,7 @@ mod tests {
     fn several_points_in_a_column_fold_as_asked() {
         let mut s = Series::default();
         for (t, v) in [(0, 1.0), (1, 3.0), (2, 8.0)] {
-            s.push(&sample(Reading::exact(v, AT)), secs(t));
+            s.push(&sample(Reading::exact(v, AT)), None, secs(t));
         }
         let fold = |f| s.columns(Figure::Done, f, 1, secs(3), secs(2))[0];
         assert_eq!(fold(Fold::Mean), Some(4.0));
@@ -231,22 +299,38 @@ mod tests {
     #[test]
     fn the_history_is_bounded() {
         let mut s = Series::default();
-        for t in 0..2 * KEEP as u64 {
-            s.push(&sample(Reading::exact(1.0, AT)), secs(t));
+        for t in 0..3 * 3600 {
+            s.push(&sample(Reading::exact(1.0, AT)), None, secs(t));
         }
-        assert_eq!(s.len(), KEEP);
+        assert_eq!(s.len(), KEEP + KEEP_COARSE);
+    }
+
+    #[test]
+    fn an_hour_ago_is_still_there_and_its_gaps_are_gaps() {
+        let mut s = Series::default();
+        for t in (0..3600).filter(|t| !(100..160).contains(t)) {
+            s.push(&sample(Reading::exact((t % 5) as f64, AT)), None, secs(t));
+        }
+        let got = s.columns(Figure::Done, Fold::Mean, 20, secs(10), secs(199));
+        assert_eq!(
+            got.iter().map(|v| if v.is_some() { '1' } else { '0' }).collect::<String>(),
+            "11111111111000001111"
+        );
+        assert_eq!(got[3], Some(2.0));
+        s.until(secs(99));
+        assert_eq!(s.columns(Figure::Done, Fold::Mean, 1, secs(10), secs(120)), [None]);
     }
 
     #[test]
     fn nothing_for_a_while_is_known_only_without_a_break() {
         let mut s = Series::default();
         for (t, v) in [(0, 4.0), (1, 0.0), (2, 0.0), (3, 0.0)] {
-            s.push(&sample(Reading::exact(v, AT)), secs(t));
+            s.push(&sample(Reading::exact(v, AT)), None, secs(t));
         }
         assert_eq!(s.zero_for(Figure::Done, secs(4)), Some(secs(3)));
-        s.push(&sample(Reading::exact(0.0, AT)), secs(60));
+        s.push(&sample(Reading::exact(0.0, AT)), None, secs(60));
         assert_eq!(s.zero_for(Figure::Done, secs(61)), Some(secs(1)));
-        s.push(&sample(Reading::unknown(Trouble::TimedOut)), secs(62));
+        s.push(&sample(Reading::unknown(Trouble::TimedOut)), None, secs(62));
         assert_eq!(s.zero_for(Figure::Done, secs(62)), None);
     }
 }

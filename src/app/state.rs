@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::events::Log;
+use super::gaps::Gaps;
 use super::series::Series;
-use crate::model::{BudgetState, Holder, Loss, Role, Sample, Server};
+use super::tape::Tape;
+use crate::model::{Backlog, BudgetState, Holder, Loss, Role, Sample, Server};
 
 /// The stats session.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,6 +92,14 @@ impl Embedded {
     pub fn is_on(&self) -> bool {
         matches!(self, Self::Starting | Self::Running { .. })
     }
+
+    /// The holder name of the one that runs.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Running { name, .. } => Some(name),
+            _ => None,
+        }
+    }
 }
 
 /// What is known of one ledger.
@@ -99,8 +109,12 @@ pub struct LedgerState {
     pub name: String,
     /// The newest sample and when it arrived (monotonic).
     pub sample: Option<(Arc<Sample>, Duration)>,
+    /// The newest pass of the slow lane and when it arrived (monotonic).
+    pub backlog: Option<(Arc<Backlog>, Duration)>,
     /// History of its figures.
     pub series: Series,
+    /// Wake-ups on its channel since the newest sample.
+    pub(super) heard: u64,
     /// Order in which the sample's holders are shown, made once per sample.
     holder_order: Vec<usize>,
 }
@@ -108,16 +122,33 @@ pub struct LedgerState {
 impl LedgerState {
     /// A ledger of which nothing was sampled yet.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), sample: None, series: Series::default(), holder_order: Vec::new() }
+        Self {
+            name: name.into(),
+            sample: None,
+            backlog: None,
+            series: Series::default(),
+            heard: 0,
+            holder_order: Vec::new(),
+        }
     }
 
     /// Takes in a sample that arrived at `at`; gives back the one before.
     pub fn take(&mut self, sample: Arc<Sample>, at: Duration) -> Option<Arc<Sample>> {
-        self.series.push(&sample, at);
-        let holders = sample.holders.value().map_or(&[][..], Vec::as_slice);
+        let since = self.sample.as_ref().map(|(_, before)| at.saturating_sub(*before).as_secs_f64());
+        let heard = std::mem::take(&mut self.heard);
+        let wakeups = since.filter(|s| *s > 0.0).map(|s| heard as f64 / s);
+        self.series.push(&sample, wakeups, at);
+        let before = self.sample.take().map(|(before, _)| before);
+        self.show(Some((sample, at)));
+        before
+    }
+
+    /// Makes a sample the one that is shown, without adding it to the history.
+    pub(super) fn show(&mut self, sample: Option<(Arc<Sample>, Duration)>) {
+        let holders = sample.as_ref().and_then(|(s, _)| s.holders.value()).map_or(&[][..], Vec::as_slice);
         self.holder_order = (0..holders.len()).collect();
         self.holder_order.sort_by_key(|i| (holders[*i].expired == 0, holders[*i].name.as_str()));
-        self.sample.replace((sample, at)).map(|(before, _)| before)
+        self.sample = sample;
     }
 
     /// Holders: those with expired leases first, each group by name.
@@ -153,6 +184,10 @@ pub struct World {
     pub ledgers: Vec<LedgerState>,
     /// The event log.
     pub log: Log,
+    /// The tape of wake-ups and claims.
+    pub tape: Tape,
+    /// When no wake-up could arrive.
+    pub gaps: Gaps,
     /// Wake-ups that arrived here since the start.
     pub wakeups: u64,
     /// When the last one arrived (monotonic).
@@ -168,6 +203,8 @@ impl Default for World {
             worker: Embedded::Off { trouble: None },
             ledgers: Vec::new(),
             log: Log::default(),
+            tape: Tape::default(),
+            gaps: Gaps::default(),
             wakeups: 0,
             last_wakeup: None,
         }
@@ -185,6 +222,20 @@ impl World {
             }
         };
         &mut self.ledgers[at]
+    }
+
+    /// Counts wake-ups for the ledgers of their channel.
+    pub(super) fn hear(&mut self, channel: &str, wakeups: u64) {
+        let facts = self.server.as_ref().map_or(&[][..], |s| s.ledgers.as_slice());
+        // the wake-up's channel was cleaned for display, so the ledger's is compared cleaned
+        let of = facts
+            .iter()
+            .filter(|f| f.channel.as_deref().map(crate::text::clean).as_deref() == Some(channel));
+        for name in of.map(|f| f.name.as_str()) {
+            if let Some(ledger) = self.ledgers.iter_mut().find(|l| l.name == name) {
+                ledger.heard += wakeups;
+            }
+        }
     }
 
     /// Why nothing can be changed, as far as the server says.

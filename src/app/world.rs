@@ -33,6 +33,7 @@ pub(super) fn on_link(world: &mut World, link: Link, now: Now) {
 }
 
 pub(super) fn on_listen(world: &mut World, listen: Listen, now: Now) {
+    world.gaps.listen(&listen, now);
     let down_since = match &world.listen {
         ListenState::Down { since, .. } => *since,
         _ => now.mono,
@@ -61,6 +62,7 @@ pub(super) fn on_worker(world: &mut World, event: WorkerEvent, now: Now) {
                 *budget = Some((state, why));
             }
         }
+        WorkerEvent::Recovered(recovery) => world.gaps.recovered(&recovery),
         _ => {}
     }
 }

@@ -15,7 +15,7 @@ use crate::cli::{Connect, Dashboard, HandlerName};
 use crate::config::{self, Settings, Target};
 use crate::demo::Demo;
 use crate::model::Sink;
-use crate::monitor::{self, AuditFile, Feed, Operator, Sampler};
+use crate::monitor::{self, AuditFile, Feed, Operator, Sampler, Slow};
 use crate::pg::{ListenConfig, Listener};
 use crate::worker::{self, Practice};
 
@@ -59,6 +59,7 @@ pub(super) fn run(connect: &Connect, text: Option<String>, args: &Dashboard) -> 
     setup.read_only = read_only;
     setup.label = target.as_ref().map(|t| t.label.clone().unwrap_or_else(|| t.name.clone()));
     setup.bar = target.and_then(|t| t.bar);
+    setup.show_payloads = args.show_payloads || found.settings.show_payloads;
     setup.thresholds = monitor.thresholds;
     setup.fallback_s = found.settings.worker.fallback.as_secs_f64();
     setup.lease_s = found.settings.worker.lease.as_secs_f64();
@@ -179,11 +180,14 @@ async fn serve(
         (setup, handler)
     });
     let crew = Crew { worker, listener, sink: sink.clone(), running: tokio::sync::Mutex::new(None) };
-    let hands = Hands { operator, crew, sink: sink.clone(), demo: network.demo };
+    let (questions, asked) = mpsc::channel(16);
+    let slow = Slow::new(monitor).run(sink.clone(), asked, leave.clone());
+    let hands = Hands { operator, crew, sink: sink.clone(), demo: network.demo, questions };
     let mut gone = leave.clone();
     let work = hands.work(intents, rest);
     tokio::pin!(work);
-    let watch = sampler.run(sink, leave);
+    let fast = sampler.run(sink, leave);
+    let watch = async { tokio::join!(fast, slow) };
     tokio::pin!(watch);
     // The sampler goes on while the hands end their work; both end when the screen has gone.
     tokio::select! {

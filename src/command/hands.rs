@@ -18,6 +18,8 @@ pub(super) struct Hands {
     pub crew: Crew,
     pub sink: Arc<dyn Sink>,
     pub demo: Option<Arc<Demo>>,
+    /// Takes the questions that the slow lane answers.
+    pub questions: mpsc::Sender<Intent>,
 }
 
 /// The embedded worker and the listen session it shares.
@@ -39,7 +41,7 @@ impl Hands {
     /// Carries intents out in order until the screen has gone, then stops the embedded worker in order.
     /// A bulk release can be stopped while it runs: that intent does not wait its turn. Neither does rest.
     pub(super) async fn work(self, mut intents: mpsc::Receiver<Intent>, mut rest: Rest) {
-        let Self { mut operator, crew, sink, demo } = self;
+        let Self { mut operator, crew, sink, demo, questions } = self;
         let stopper = operator.stopper();
         let (queue, mut turn) = mpsc::channel::<Intent>(16);
         let stop_bulk = stopper.clone();
@@ -50,7 +52,10 @@ impl Hands {
                     Intent::Quit => break,
                     Intent::StopBulk => stop_bulk.stop(),
                     other => {
-                        if queue.try_send(other).is_err() {
+                        // a look does not wait behind an action
+                        let look = matches!(other, Intent::Jobs { .. } | Intent::Job { .. });
+                        let to = if look { &questions } else { &queue };
+                        if to.try_send(other).is_err() {
                             ear.emit(Event::Action(ActionEvent::Refused {
                                 what: "this".to_owned(),
                                 why: "earlier requests are still under way".to_owned(),
@@ -159,6 +164,8 @@ async fn one(
             }
             Ok(())
         }
+        // the slow lane answers looks
+        Intent::Jobs { .. } | Intent::Job { .. } => Ok(()),
         Intent::Quit | Intent::StopBulk | Intent::Play(_) => Ok(()),
         // the loop of the screen has done them
         Intent::Copy(_) | Intent::Redraw | Intent::Suspend => Ok(()),
@@ -180,6 +187,7 @@ fn what(intent: &Intent) -> &'static str {
         }
         Intent::Wake { .. } => "send a wake-up",
         Intent::Worker { .. } => "switch the worker",
+        Intent::Jobs { .. } | Intent::Job { .. } => "look at jobs",
         Intent::Fault(_) => "inject a fault",
         Intent::Quit => "quit",
         Intent::Play(_) => "move through a recording",

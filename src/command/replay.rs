@@ -149,7 +149,7 @@ impl Player {
 }
 
 /// Why nothing can be changed in a replay.
-const NO_SERVER: &str = "this is a recording; there is no server behind it";
+const NO_SERVER: &str = "this is a recording";
 
 /// What a recording says of its session, without what would need a server.
 fn harmless(mut setup: Setup) -> Setup {

@@ -13,7 +13,7 @@ use crate::app::{Msg, Setup, update};
 use crate::cli::{self, Screenshot};
 use crate::config::keys::Key;
 use crate::record::{self, Recording};
-use crate::ui::{Theme, picture};
+use crate::ui::{Theme, Themes, picture};
 
 /// Where the recordings of the project's own pictures lie, and the list of the pictures.
 const RECORDINGS: &str = "tests/recordings";
@@ -45,7 +45,6 @@ pub(super) fn run(args: &Screenshot) -> Outcome {
 /// Every picture of the list.
 fn all(args: &Screenshot) -> Outcome {
     let folder = args.output.clone().unwrap_or_else(|| PathBuf::from(PICTURES));
-    fs::create_dir_all(&folder).map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
     for (name, svg) in set(Path::new(RECORDINGS), args.theme.as_deref())? {
         write(&folder.join(name), &svg)?;
     }
@@ -53,10 +52,10 @@ fn all(args: &Screenshot) -> Outcome {
 }
 
 /// One picture of `pictures.toml`.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    /// Name of the picture, without `.svg`.
+    /// Name of the picture, without `.svg`; `*` stands for the theme.
     name: String,
     /// Name of the recording, without `.jsonl`.
     recording: String,
@@ -65,6 +64,7 @@ struct Entry {
     keys: String,
     #[serde(default)]
     size: Option<String>,
+    /// A theme, or `*` for every one there is.
     #[serde(default)]
     theme: Option<String>,
     #[serde(default)]
@@ -88,20 +88,24 @@ pub fn set(folder: &Path, theme: Option<&str>) -> Result<Vec<(String, String)>, 
     let text = fs::read_to_string(&list).map_err(|e| failed(&e))?;
     let entries = toml::from_str::<List>(&text).map_err(|e| failed(&e.message()))?.picture;
     let mut out = Vec::new();
-    for entry in entries {
-        let name = entry.theme.as_deref().unwrap_or("dark");
-        if theme.is_some_and(|wanted| wanted != name) {
-            continue;
-        }
+    let themes = Themes::built_in();
+    let in_themes = entries.into_iter().flat_map(|entry| {
+        let names = match entry.theme.as_deref() {
+            Some("*") => themes.names().map(str::to_owned).collect(),
+            name => vec![name.unwrap_or("dark").to_owned()],
+        };
+        names.into_iter().map(move |name| (entry.clone(), name))
+    });
+    for (entry, name) in in_themes.filter(|(_, name)| theme.is_none_or(|wanted| wanted == name)) {
         let wrong = |e: String| Failure::failed(format!("{}: {}: {e}", list.display(), entry.name));
         let shot = Shot {
             keys: entry.keys.clone(),
             size: cli::size(entry.size.as_deref().unwrap_or("120x36")).map_err(wrong)?,
-            theme: name.to_owned(),
+            theme: name.clone(),
             at: entry.at.as_deref().map(cli::duration).transpose().map_err(wrong)?,
         };
         let recording = open(&folder.join(&entry.recording).with_extension("jsonl"))?;
-        out.push((format!("{}.svg", entry.name), shot.take(recording)?));
+        out.push((format!("{}.svg", entry.name.replace('*', &name)), shot.take(recording)?));
     }
     Ok(out)
 }
@@ -153,5 +157,8 @@ pub(super) fn open(path: &Path) -> Result<Recording, Failure> {
 }
 
 fn write(path: &Path, svg: &str) -> Outcome {
+    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+        fs::create_dir_all(folder).map_err(|e| Failure::failed(format!("{}: {e}", folder.display())))?;
+    }
     fs::write(path, svg).map_err(|e| Failure::failed(format!("{}: {e}", path.display())))
 }

@@ -130,8 +130,16 @@ impl FromStr for Key {
 pub enum Action {
     /// To the screen Overview.
     Overview,
+    /// To the screen Backlog.
+    Backlog,
     /// To the screen Leases.
     Leases,
+    /// To the screen Workers.
+    Workers,
+    /// To the screen Sessions.
+    Sessions,
+    /// To the screen Wake-ups.
+    WakeUps,
     /// To the screen Events.
     Events,
     /// To the next screen.
@@ -154,8 +162,24 @@ pub enum Action {
     Open,
     /// One step back.
     Back,
+    /// Filters the list.
+    Filter,
+    /// Sorts the list by its next column.
+    Sort,
+    /// Turns the order of the list round.
+    Reverse,
+    /// Shows or hides a job's payload.
+    Payload,
     /// Freezes the picture, or follows again.
     Freeze,
+    /// One sample back in time.
+    Earlier,
+    /// One sample forward in time.
+    Later,
+    /// A minute back in time.
+    MuchEarlier,
+    /// A minute forward in time.
+    MuchLater,
     /// Shows the next ledger.
     NextLedger,
     /// Starts or stops the embedded worker.
@@ -217,6 +241,8 @@ pub enum Scope {
     Everywhere,
     /// Where leases are listed: Overview and Leases.
     Leases,
+    /// Where jobs are listed: Backlog, after Enter.
+    Jobs,
     /// On every screen of the demo.
     Demo,
     /// On every screen of a replay; there these keys go before all others.
@@ -275,10 +301,14 @@ pub const KEYS: &[Binding] = &[
     play(Play::Slower, &[Key::Char('-')], ("slower", 3), "replay: slower"),
     play(Play::Begin, &[Key::Home], HELP_ONLY, "replay: to the beginning"),
     play(Play::End, &[Key::End], HELP_ONLY, "replay: to the end"),
-    binding(Action::Overview, Scope::Everywhere, &[Key::Char('1')], ("overview", 5), "screen: overview"),
-    binding(Action::Leases, Scope::Everywhere, &[Key::Char('3')], ("leases", 5), "screen: leases"),
-    binding(Action::Events, Scope::Everywhere, &[Key::Char('7')], ("events", 5), "screen: events"),
-    binding(Action::NextScreen, Scope::Everywhere, &[Key::Tab], HELP_ONLY, "next screen"),
+    binding(Action::Overview, Scope::Everywhere, &[Key::Char('1')], ("overview", 11), "screen: overview"),
+    binding(Action::Backlog, Scope::Everywhere, &[Key::Char('2')], ("backlog", 11), "screen: backlog"),
+    binding(Action::Leases, Scope::Everywhere, &[Key::Char('3')], ("leases", 11), "screen: leases"),
+    binding(Action::Workers, Scope::Everywhere, &[Key::Char('4')], ("workers", 11), "screen: workers"),
+    binding(Action::Sessions, Scope::Everywhere, &[Key::Char('5')], ("sessions", 11), "screen: sessions"),
+    binding(Action::WakeUps, Scope::Everywhere, &[Key::Char('6')], ("wake-ups", 11), "screen: wake-ups"),
+    binding(Action::Events, Scope::Everywhere, &[Key::Char('7')], ("events", 11), "screen: events"),
+    binding(Action::NextScreen, Scope::Everywhere, &[Key::Tab], ("1-7 screen", 5), "next screen"),
     binding(Action::PreviousScreen, Scope::Everywhere, &[Key::BackTab], HELP_ONLY, "screen before"),
     binding(Action::Up, Scope::Everywhere, &[Key::Up, Key::Char('k')], HELP_ONLY, "one row up"),
     binding(Action::Down, Scope::Everywhere, &[Key::Down, Key::Char('j')], HELP_ONLY, "one row down"),
@@ -318,6 +348,38 @@ pub const KEYS: &[Binding] = &[
         ("next ledger", 6),
         "show the next ledger",
     ),
+    binding(
+        Action::Filter,
+        Scope::Everywhere,
+        &[Key::Char('/')],
+        ("filter", 6),
+        "filter the list: letters in their order, words anywhere",
+    ),
+    binding(
+        Action::Sort,
+        Scope::Everywhere,
+        &[Key::Char('s')],
+        ("sort", 8),
+        "sort the list by its next column",
+    ),
+    binding(Action::Reverse, Scope::Everywhere, &[Key::Char('S')], HELP_ONLY, "turn the order round"),
+    binding(
+        Action::Payload,
+        Scope::Jobs,
+        &[Key::Char('v')],
+        ("payload", 3),
+        "show a job's payload, or hide it",
+    ),
+    binding(
+        Action::Earlier,
+        Scope::Everywhere,
+        &[Key::Char('[')],
+        ("back in time", 9),
+        "one sample back in time",
+    ),
+    binding(Action::Later, Scope::Everywhere, &[Key::Char(']')], HELP_ONLY, "one sample forward in time"),
+    binding(Action::MuchEarlier, Scope::Everywhere, &[Key::Char('{')], HELP_ONLY, "a minute back in time"),
+    binding(Action::MuchLater, Scope::Everywhere, &[Key::Char('}')], HELP_ONLY, "a minute forward in time"),
     binding(
         Action::Freeze,
         Scope::Everywhere,

@@ -102,6 +102,10 @@ pub struct Sampling {
     pub leases: i64,
     /// statement_timeout and lock_timeout of every probe.
     pub probe_timeout: Duration,
+    /// The interval of the slow lane: backlog by type, table and index size.
+    pub slow: Duration,
+    /// The slow lane looks at this many jobs of each state at most.
+    pub by_type: i64,
     /// A pass may take this share of the interval, 0–1; above it the interval stretches.
     pub budget: f64,
 }
@@ -113,6 +117,8 @@ impl Default for Sampling {
             cap: 10_000,
             leases: 10_000,
             probe_timeout: Duration::from_millis(500),
+            slow: Duration::from_secs(15),
+            by_type: 10_000,
             budget: 0.05,
         }
     }

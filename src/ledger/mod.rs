@@ -4,6 +4,7 @@
 //! state), and returns what it did. Stamps, comparisons and ages use the server's clock only. External
 //! work never runs inside a transaction of this room.
 
+mod backlog;
 mod claim;
 mod enqueue;
 mod finish;
@@ -98,6 +99,8 @@ impl Ledger {
 
     /// Every statement with its name, for plan checks and for people who want to read them.
     pub fn statements(&self) -> Vec<(&'static str, &str)> {
-        self.inner.sql.named()
+        let mut all = self.inner.sql.named();
+        all.extend(self.inner.sql.backlog.named());
+        all
     }
 }

@@ -47,7 +47,7 @@ pub struct CappedCounts {
 }
 
 /// Rows of a statement of ours, pipelined: no wait between them when awaited together.
-async fn rows(
+pub(super) async fn rows(
     session: &Session,
     sql: &str,
     params: &[(&(dyn ToSql + Sync), Type)],

@@ -1,5 +1,6 @@
 //! The statements of one ledger, built once from its profile and the catalog's types.
 
+use super::backlog::BacklogStatements;
 use crate::profile::{AttemptsCount, Profile};
 use crate::text::{quote_ident, quote_literal};
 
@@ -36,6 +37,7 @@ pub(super) struct Statements {
     pub enqueue_quiet: String,
     pub is_empty: String,
     pub tally: String,
+    pub backlog: BacklogStatements,
 }
 
 impl Statements {
@@ -60,6 +62,7 @@ impl Statements {
             enqueue: b.enqueue(p.channel.as_deref()),
             enqueue_quiet: b.enqueue(None),
             tally: format!("select {}::text, count(*) from {} t group by 1", p.status(), p.relation()),
+            backlog: BacklogStatements::build(p, types),
             is_empty: format!("select not exists (select 1 from {})", p.relation()),
         }
     }
@@ -413,8 +416,8 @@ impl Builder<'_> {
     fn counts(&self) -> String {
         let p = self.p;
         let each = [
-            format!("{} and {} <= now()", p.is_ready(), p.due()),
-            format!("{} and {} > now()", p.is_ready(), p.due()),
+            format!("{} and {} <= now()", p.is_ready(), p.run_at()),
+            format!("{} and {} > now()", p.is_ready(), p.run_at()),
             p.is_running(),
             self.is_expired(),
             p.is_failed(),
@@ -423,16 +426,15 @@ impl Builder<'_> {
         format!("select {}", parts.join(",\n       "))
     }
 
-    /// The first waiting row on one side of now, in the due order.
+    /// The first waiting row on one side of now.
     fn edge(&self, before: &str, side: &str, after: &str) -> String {
         let p = self.p;
-        let due = p.due();
+        let run_at = p.run_at();
         format!(
-            "select extract(epoch from {before}{due}{after})::float8\nfrom {rel} t\n\
-             where {ready} and {due} {side} now() and isfinite({due})\norder by {due}, {id}\nlimit 1",
+            "select extract(epoch from {before}{run_at}{after})::float8\nfrom {rel} t\n\
+             where {ready} and {run_at} {side} now() and isfinite({run_at})\norder by {run_at}\nlimit 1",
             rel = p.relation(),
             ready = p.is_ready(),
-            id = p.id(),
         )
     }
 

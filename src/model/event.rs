@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{BudgetState, ClaimOutcome, Found, Sample, ScanReason, Server};
+use super::{Backlog, BudgetState, ClaimOutcome, Found, JobDetail, JobList, Sample, ScanReason, Server};
 
 /// Why a session ended or could not begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -264,6 +264,12 @@ pub enum Event {
     Link(Link),
     /// A pass of the sampler.
     Sample(Box<Sample>),
+    /// A pass of the slow lane.
+    Backlog(Box<Backlog>),
+    /// Jobs that somebody asked to see.
+    Jobs(Box<JobList>),
+    /// One job that somebody asked to see.
+    Job(Box<JobDetail>),
     /// The listen session.
     Listen(Listen),
     /// Wake-ups.

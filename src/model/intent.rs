@@ -42,6 +42,22 @@ pub enum Intent {
         /// On or off.
         on: bool,
     },
+    /// List jobs of one type. Read only.
+    Jobs {
+        /// Profile name of the ledger.
+        ledger: String,
+        /// The type's key; `None`: all types.
+        key: Option<String>,
+    },
+    /// Look at one job. Read only.
+    Job {
+        /// Profile name of the ledger.
+        ledger: String,
+        /// Which.
+        id: String,
+        /// Whether to read the beginning of its payload.
+        payload: bool,
+    },
     /// Inject a fault (demo only).
     Fault(Fault),
     /// Put a text on the clipboard of the person's terminal. For the loop of the screen.

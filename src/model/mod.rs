@@ -3,6 +3,7 @@
 //! [`Event`] flows from the world to the screen, [`Intent`] from the screen to the world; together
 //! they are the whole contract between the half that talks to PostgreSQL and the half that draws.
 
+mod backlog;
 mod event;
 mod fault;
 mod intent;
@@ -13,6 +14,10 @@ mod server;
 mod session;
 mod worker;
 
+pub use backlog::{
+    Backlog, JobDetail, JobFacts, JobList, JobRow, JobState, Looked, PastRelease, Payload, TableFacts,
+    TypeCount,
+};
 pub use event::{
     ActionEvent, Event, Link, Listen, Loss, Note, Phases, Recovery, Sink, Stamped, Wake, WorkerEvent,
 };

@@ -65,7 +65,9 @@ impl fmt::Display for Trouble {
 /// A reading whose newest attempt failed keeps the last value: [`Reading::value`] is still there,
 /// [`Reading::trouble`] says why it is old, and [`Reading::at`] how old. Unknown is never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(bound(serialize = "T: Serialize", deserialize = "T: Deserialize<'de>"))]
 pub struct Reading<T> {
+    #[serde(with = "maybe")]
     value: Option<T>,
     quality: Quality,
     at: Option<DateTime<Utc>>,
@@ -153,6 +155,26 @@ impl<T> Default for Reading<T> {
     }
 }
 
+/// A value that may be missing, as a list of none or one: a known "there is none" (the age of the oldest
+/// ready job when nothing is ready) must come back from a recording as known, and a plain null could be
+/// either.
+mod maybe {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<T: Serialize, S: Serializer>(
+        value: &Option<T>,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.as_slice().serialize(s)
+    }
+
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Option<T>, D::Error> {
+        Ok(Vec::deserialize(d)?.pop())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,5 +205,18 @@ mod tests {
     fn a_good_reading_replaces_the_last_one() {
         let fresh = Reading::exact(3u64, at(9)).or_last(&Reading::exact(1, at(1)));
         assert_eq!(fresh.current(), Some(&3));
+    }
+
+    #[test]
+    fn a_known_nothing_comes_back_from_a_recording_as_known() {
+        for reading in [
+            Reading::exact(None, at(1)),
+            Reading::exact(Some(0.4), at(1)),
+            Reading::unknown(Trouble::NoPrivilege),
+            Reading::unknown(Trouble::TimedOut).or_last(&Reading::exact(None, at(1))),
+        ] {
+            let text = serde_json::to_string::<Reading<Option<f64>>>(&reading).unwrap();
+            assert_eq!(serde_json::from_str::<Reading<Option<f64>>>(&text).unwrap(), reading, "{text}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use super::{Holder, Lease, NotifyLock, Reading, Session, WorkerRow};
 
 /// Jobs per state, each capped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Counts {
     /// Due now and not held.
     pub ready: Reading<u64>,
@@ -22,6 +23,7 @@ pub struct Counts {
 
 /// Jobs per second since the pass before. `None` inside: no interval to take a difference over yet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Flow {
     /// Came in.
     pub arrived: Reading<f64>,
@@ -33,6 +35,7 @@ pub struct Flow {
 
 /// The four figures that say how a queue is, and their company.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Vitals {
     /// Age of the oldest ready job in seconds; `None` when nothing is ready.
     pub oldest_ready: Reading<Option<f64>>,
@@ -52,6 +55,7 @@ pub struct Vitals {
 
 /// What the pass itself cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Cost {
     /// Wall time of the pass, milliseconds, the network included.
     pub pass_ms: f64,
@@ -73,8 +77,9 @@ impl Cost {
     }
 }
 
-/// One pass over one ledger.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// One pass over one ledger. What an older recording does not tell is unknown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Sample {
     /// Profile name of the ledger.
     pub ledger: String,

@@ -75,6 +75,10 @@ impl Sink for Feed {
                     q.events.retain(|e| !matches!(e, Event::Sample(old) if old.ledger == new.ledger));
                     q.events.push_back(event);
                 }
+                Event::Backlog(new) => {
+                    q.events.retain(|e| !matches!(e, Event::Backlog(old) if old.ledger == new.ledger));
+                    q.events.push_back(event);
+                }
                 Event::Wake(new) => {
                     if let Some(Event::Wake(last)) = q.events.back_mut()
                         && last.channel == new.channel

@@ -8,8 +8,10 @@ mod operator;
 mod pass;
 mod probes;
 mod sampler;
+mod slow;
 
 pub use audit::{AuditFile, operator_name};
 pub use feed::{Feed, note};
 pub use operator::{Operator, OperatorError, Stopper};
 pub use sampler::{MonitorError, Sampler, Setup};
+pub use slow::Slow;

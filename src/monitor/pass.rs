@@ -115,7 +115,7 @@ pub(super) async fn pass(
     Ok((samples, in_recovery))
 }
 
-fn reading<T>(asked: Result<T, Error>, at: DateTime<Utc>) -> Reading<T> {
+pub(super) fn reading<T>(asked: Result<T, Error>, at: DateTime<Utc>) -> Reading<T> {
     match asked {
         Ok(value) => Reading::exact(value, at),
         Err(e) => Reading::unknown(e.trouble()),

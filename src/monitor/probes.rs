@@ -54,12 +54,20 @@ pub(super) async fn server(session: &Session) -> Result<(String, i32, bool), Err
 }
 
 /// Limits of every probe: its own statement_timeout, and a lock_timeout so short that a pass over a
-/// table locked by ALTER stays short, too.
+/// table locked by ALTER stays short, too. A LIMIT bounds an index scan, but neither a bitmap scan, which
+/// reads every match of the index first, nor a sequential scan that finds few matches: on this session
+/// the planner takes them only where nothing else is possible.
 pub(super) async fn limits(session: &Session, probe: Duration) -> Result<(), Error> {
     let ms = probe.as_millis();
     let lock = (ms / 5).max(20);
     session
-        .batch(&format!("set statement_timeout = {ms}; set lock_timeout = {lock}"), Duration::from_secs(5))
+        .batch(
+            &format!(
+                "set statement_timeout = {ms}; set lock_timeout = {lock}; \
+                 set enable_bitmapscan = off; set enable_seqscan = off"
+            ),
+            Duration::from_secs(5),
+        )
         .await
 }
 
@@ -98,18 +106,21 @@ pub(super) async fn notify_lock(session: &Session) -> Result<NotifyLock, Error> 
     Ok(NotifyLock { holder: row.get(0), waiters: u64::try_from(row.get::<_, i64>(1)).unwrap_or(0) })
 }
 
-/// Sessions of this database with a long transaction, that probably listen, or that do not read.
+/// Sessions of this database with a long transaction, that probably listen, or that do not read. A listener
+/// that proves itself with a heartbeat has another last statement; those of this program bear it in their
+/// name.
 pub(super) async fn sessions(session: &Session, long: Duration) -> Result<Vec<Listed>, Error> {
     let rows = rows(
         session,
         "select pid, usename::text, application_name, state,
                 case when wait_event is not null then wait_event_type || '/' || wait_event end,
                 extract(epoch from now() - xact_start)::float8,
-                left(query, 200), coalesce(query ilike 'listen%', false),
+                left(query, 200), coalesce(query ilike 'listen%' or application_name like '%/listen%', false),
                 coalesce(wait_event = 'ClientWrite' and (xact_start is not null or backend_xmin is not null), false)
          from pg_stat_activity
          where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
            and (xact_start < now() - make_interval(secs => $1) or query ilike 'listen%'
+                or application_name like '%/listen%'
                 or (wait_event = 'ClientWrite' and (xact_start is not null or backend_xmin is not null)))
          order by xact_start nulls last, pid
          limit $2",

@@ -212,7 +212,7 @@ fn stretched(interval: Duration, took_ms: f64, budget: f64) -> Duration {
     interval.max(needed.min(MAX_INTERVAL))
 }
 
-async fn open(setup: &Setup) -> Result<(Session, Server, Vec<Ledger>), MonitorError> {
+pub(super) async fn open(setup: &Setup) -> Result<(Session, Server, Vec<Ledger>), MonitorError> {
     let session = Session::connect(&setup.conninfo, Purpose::Stats).await?;
     let (version, version_num, in_recovery) = probes::server(&session).await?;
     let ledgers = ledger::open_all(&session, &setup.profiles).await?;

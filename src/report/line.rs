@@ -21,7 +21,12 @@ pub fn event(event: &Event) -> Option<String> {
             )
         }
         Event::Listen(Listen::Deaf { why }) => format!("listener is deaf: {why}"),
-        Event::Listen(Listen::Off) | Event::Sample(_) | Event::Wake(_) => return None,
+        Event::Listen(Listen::Off)
+        | Event::Sample(_)
+        | Event::Wake(_)
+        | Event::Backlog(_)
+        | Event::Jobs(_)
+        | Event::Job(_) => return None,
         Event::Link(Link::Up(server)) => format!("connected to {}", server.address),
         Event::Link(Link::Down(loss)) => format!("connection lost: {loss}"),
         Event::Link(Link::Retry { attempt, after_ms, loss }) => {

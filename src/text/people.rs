@@ -75,12 +75,13 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// `12 B`, `3.4 kB`, `1.2 MB`.
+/// `12 B`, `3.4 kB`, `1.2 MB`, `1.2 GB`.
 pub fn bytes_count(n: u64) -> String {
     match n {
         0..=999 => format!("{n} B"),
         1_000..=999_999 => format!("{:.1} kB", n as f64 / 1e3),
-        _ => format!("{:.1} MB", n as f64 / 1e6),
+        1_000_000..=999_999_999 => format!("{:.1} MB", n as f64 / 1e6),
+        _ => format!("{:.1} GB", n as f64 / 1e9),
     }
 }
 

@@ -110,7 +110,11 @@ fn parts(ui: Ui<'_>, room: usize) -> Vec<Part> {
     }
     // a frozen picture is told before anything else on the right
     if let Some(lasted) = app.frozen_for(ui.now) {
-        let text = format!(" FROZEN {}s ", lasted.as_secs());
+        let at = app.clock(app.shown_now(ui.now).wall);
+        let text = match lasted.as_secs() {
+            0 => format!(" FROZEN {at} "),
+            s => format!(" FROZEN {at}, {} ", crate::text::ago(s as f64)),
+        };
         out.push(part(0, true, vec![(text, ui.style(Role::Frozen))]));
     }
     if let Some(playing) = app.playing() {
@@ -236,7 +240,11 @@ fn is_offered(ui: Ui<'_>, binding: &Binding) -> bool {
         matches!(binding.action, Action::Release | Action::ReleaseExpired | Action::Wake | Action::Worker);
     let here = match binding.action {
         Action::Overview => app.screen() != Screen::Overview,
+        Action::Backlog => app.screen() != Screen::Backlog,
         Action::Leases => app.screen() != Screen::Leases,
+        Action::Workers => app.screen() != Screen::Workers,
+        Action::Sessions => app.screen() != Screen::Sessions,
+        Action::WakeUps => app.screen() != Screen::WakeUps,
         Action::Events => app.screen() != Screen::Events,
         Action::NextLedger => app.world().ledgers.len() > 1,
         _ => true,
@@ -255,10 +263,20 @@ pub(super) fn footer(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
         paint::text(buf, area.x, area.y, area.width, &format!(" ▶ {text}"), ui.style(Role::Accent));
         return;
     }
+    if ui.app.is_typing() {
+        let filter = ui.app.lever(ui.app.list()).filter();
+        let mut pieces =
+            vec![(" /".to_owned(), ui.style(Role::Key)), (format!("{filter}▏  "), ui.style(Role::Accent))];
+        pieces.extend(super::widgets::dialog::keys(ui, &[("Enter", "keep"), ("Esc", "show all")]));
+        paint::line(buf, area.x, area.y, area.width, &pieces);
+        return;
+    }
     let mut offered: Vec<&Binding> = ui.app.keys().iter().filter(|b| is_offered(ui, b)).collect();
     let shown = |b: &Binding| -> String {
         let key = b.keys.first().map(ToString::to_string).unwrap_or_default();
         let word = match b.action {
+            // one word for all the digits
+            Action::NextScreen => return b.short.to_owned(),
             Action::Freeze if ui.app.frozen_for(ui.now).is_some() => "follow",
             Action::Play(Play::PauseOrGoOn) if ui.app.playing().is_some_and(|p| p.paused) => "go on",
             Action::Worker if ui.app.live().worker.is_on() => "stop worker",

@@ -63,6 +63,11 @@ fn screen(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     let body = Rect::new(area.x, area.y + 2, area.width, area.height - 3);
     match ui.app.screen() {
         Screen::Overview => screens::overview::draw(ui, buf, body),
+        Screen::Backlog if ui.app.jobs_view().is_some() => screens::jobs::draw(ui, buf, body),
+        Screen::Backlog => screens::backlog::draw(ui, buf, body),
+        Screen::Workers => screens::workers::draw(ui, buf, body),
+        Screen::Sessions => screens::sessions::draw(ui, buf, body),
+        Screen::WakeUps => screens::wakeups::draw(ui, buf, body),
         Screen::Leases => screens::leases::draw(ui, buf, body),
         Screen::Events => screens::events::draw(ui, buf, body),
     }

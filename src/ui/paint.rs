@@ -188,6 +188,8 @@ fn ascii_for(symbol: &str) -> &'static str {
         "▇" => "*",
         "█" => "#",
         "▏" => "|",
+        "▓" => "=",
+        "▒" => "-",
         s if s.chars().all(|c| ('\u{2800}'..='\u{28ff}').contains(&c)) => {
             if s == "\u{2800}" {
                 " "

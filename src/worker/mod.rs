@@ -12,6 +12,7 @@
 //! A Rust service embeds it with a [`Handler`] of its own; see `examples/embed.rs`.
 
 mod budget;
+mod claim;
 mod debounce;
 mod handler;
 mod inflight;

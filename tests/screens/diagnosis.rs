@@ -208,21 +208,38 @@ fn a_lease_that_has_just_expired_is_no_news_while_work_gets_done() {
 }
 
 #[test]
-fn draining_gives_rates_and_the_time_to_empty() {
-    let with = |arrived: f64, done: f64| {
+fn expired_leases_behind_older_jobs_wait_their_turn_in_the_one_order() {
+    let with = |oldest: f64| {
         say(&told(move |t, s| {
             backlog(t, s);
-            s.vitals.oldest_ready = Reading::exact(Some(0.4), s.taken_at);
+            s.vitals.oldest_ready = Reading::exact(Some(oldest), s.taken_at);
+            s.flow.done = Reading::exact(5.0, s.taken_at);
+            hold(s, vec![lease(t, 1, "w-1", 300, -120)], &[]);
+        }))
+    };
+    assert_eq!(with(121.0).rule, Rule::Draining);
+    assert_eq!(with(119.0).rule, Rule::HolderDead);
+}
+
+#[test]
+fn draining_gives_rates_and_the_time_to_empty() {
+    let with = |arrived: f64, done: f64, oldest: f64| {
+        say(&told(move |t, s| {
+            backlog(t, s);
+            s.vitals.oldest_ready = Reading::exact(Some(oldest), s.taken_at);
             s.flow.arrived = Reading::exact(arrived, s.taken_at);
             s.flow.done = Reading::exact(done, s.taken_at);
         }))
     };
-    let d = with(100.0, 401.0);
+    let d = with(100.0, 401.0, 0.4);
     assert_eq!((d.rule, d.level, d.headline.as_str()), (Rule::Draining, Level::Ok, "draining"));
     assert_eq!(d.detail, "100/s in · 401/s done · oldest 0.4s · empty in 4.0s");
-    let d = with(401.0, 100.0);
+    let d = with(401.0, 100.0, 20.0);
     assert_eq!((d.level, d.headline.as_str()), (Level::Warn, "falling behind"));
     assert!(d.detail.ends_with("grows by 301/s"), "{}", d.detail);
+    let burst = with(401.0, 100.0, 0.4);
+    assert_eq!((burst.level, burst.headline.as_str()), (Level::Ok, "draining"), "nothing waits long");
+    assert!(burst.detail.ends_with("grows by 301/s"), "{}", burst.detail);
 }
 
 #[test]
@@ -260,7 +277,7 @@ fn the_rules_answer_in_their_order() {
                 s.notify_lock = Reading::exact(NotifyLock { holder: Some(1), waiters }, at);
                 let mut held = Vec::new();
                 if cured <= 7 {
-                    held.push(lease(t, 1, "dead", 300, -120));
+                    held.push(lease(t, 1, "dead", 900, -600));
                 }
                 if cured > 1 {
                     held.push(lease(t, 2, "w-1", 10, 100));

@@ -98,37 +98,119 @@ fn picture(name: &str, app: &App, keys: &str, size: (u16, u16), theme: &Theme) {
     }
 }
 
+/// One file for all sizes; the styles follow from the parts, so one size tells them all.
 fn pictures(name: &str, app: &App, keys: &str) {
+    let mut out = String::new();
     for size in SIZES {
-        picture(name, app, keys, size, &dark());
+        let _ = writeln!(out, "{}x{}\n{}", size.0, size.1, text(&buffer(app, keys, size, &dark())));
+    }
+    let _ = write!(out, "styles of 80x24\n{}", styles(&buffer(app, keys, (80, 24), &dark())));
+    insta::assert_snapshot!(name, out);
+}
+
+/// A screen in every state.
+fn in_every_state(name: &str, keys: &str) {
+    for (state, app) in [
+        ("empty", empty()),
+        ("calm", calm()),
+        ("busy", busy()),
+        ("stuck", stuck()),
+        ("stale", stale()),
+        ("lost", lost()),
+        ("no_privilege", no_privilege()),
+        ("hostile", hostile()),
+    ] {
+        pictures(&format!("{name}_{state}"), &app, keys);
     }
 }
 
 #[test]
 fn overview() {
-    pictures("overview_empty", &empty(), "");
-    pictures("overview_calm", &calm(), "");
-    pictures("overview_busy", &busy(), "");
-    pictures("overview_stuck", &stuck(), "");
-    pictures("overview_lost", &lost(), "");
-    pictures("overview_hostile", &hostile(), "");
+    in_every_state("overview", "");
     picture("overview_connecting", &connecting(), "", (80, 24), &dark());
 }
 
 #[test]
+fn backlog() {
+    in_every_state("backlog", "2");
+    picture("backlog_connecting", &connecting(), "2", (80, 24), &dark());
+}
+
+#[test]
 fn leases() {
-    pictures("leases_empty", &empty(), "3");
-    pictures("leases_busy", &busy(), "3");
-    pictures("leases_hostile", &hostile(), "3");
-    picture("leases_lost", &lost(), "3", (80, 24), &dark());
+    in_every_state("leases", "3");
     picture("leases_of_a_holder", &busy(), "\n", (80, 24), &dark());
 }
 
 #[test]
+fn workers() {
+    in_every_state("workers", "4");
+}
+
+#[test]
+fn sessions_of_the_server() {
+    in_every_state("sessions", "5");
+}
+
+#[test]
+fn wakeups() {
+    in_every_state("wakeups", "6");
+    pictures("wakeups_working", &working(), "6");
+}
+
+#[test]
 fn events() {
-    pictures("events_busy", &busy(), "7");
-    pictures("events_lost", &lost(), "7");
-    picture("events_hostile", &hostile(), "7", (80, 24), &dark());
+    in_every_state("events", "7");
+}
+
+/// The jobs of the first type, as the server answered.
+fn looking() -> App {
+    let mut app = busy();
+    press(&mut app, Key::Char('2'));
+    press(&mut app, Key::Enter);
+    send(&mut app, END as f64, Event::Jobs(Box::new(jobs_of_mail(END))));
+    app
+}
+
+#[test]
+fn jobs() {
+    pictures("jobs", &looking(), "");
+    picture("jobs_asking", &busy(), "2\n", (80, 24), &dark());
+    let mut app = looking();
+    press(&mut app, Key::Enter);
+    picture("job_asking", &app, "", (80, 24), &dark());
+    send(&mut app, END as f64, Event::Job(Box::new(job_4700(END, false))));
+    pictures("job", &app, "");
+    press(&mut app, Key::Char('v'));
+    send(&mut app, END as f64, Event::Job(Box::new(job_4700(END, true))));
+    picture("job_payload", &app, "", (120, 36), &dark());
+    press(&mut app, Key::Char('v'));
+    let hidden = text(&buffer(&app, "", (120, 36), &dark()));
+    assert!(hidden.contains("payload hidden") && !hidden.contains("someone@example.com"));
+}
+
+#[test]
+fn details_of_a_worker_and_of_a_session() {
+    picture("dialog_worker_detail", &busy(), "4j\n", (80, 24), &dark());
+    picture("dialog_worker_silent", &busy(), "4\n", (80, 24), &dark());
+    picture("dialog_holder_without_reports", &hostile(), "4\n", (80, 24), &dark());
+    picture("dialog_session_detail", &busy(), "5j\n", (80, 24), &dark());
+}
+
+#[test]
+fn filters_and_orders_are_told() {
+    picture("filter_typing", &busy(), "3/mw4", (80, 24), &dark());
+    picture("filter_without_match", &busy(), "3/zzz\n", (80, 24), &dark());
+    picture("sorted", &busy(), "3ssS", (80, 24), &dark());
+}
+
+#[test]
+fn the_past_is_told_loudly() {
+    picture("past", &busy(), "{{", (120, 36), &dark());
+    picture("past_small", &busy(), "{{", (60, 18), &dark());
+    picture("past_wakeups", &busy(), "6[[", (80, 24), &dark());
+    // half a minute without an answer is a gap, and the step over it says so
+    picture("past_gap", &busy(), "{{[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", (120, 36), &dark());
 }
 
 #[test]

@@ -63,8 +63,17 @@ fn screens_change_by_digit_and_by_tab() {
     assert_eq!(app.screen(), Screen::Events);
     press(&mut app, Key::Esc);
     assert_eq!(app.screen(), Screen::Overview);
-    keys(&mut app, "2456890");
+    keys(&mut app, "890");
     assert_eq!(app.screen(), Screen::Overview);
+    for (digit, screen) in ('1'..='7').zip(Screen::ALL) {
+        press(&mut app, Key::Char(digit));
+        assert_eq!(app.screen(), screen);
+    }
+    keys(&mut app, "1");
+    for screen in Screen::ALL.into_iter().cycle().skip(1).take(7) {
+        press(&mut app, Key::Tab);
+        assert_eq!(app.screen(), screen);
+    }
 }
 
 #[test]
@@ -371,4 +380,230 @@ fn a_change_of_a_vital_sign_is_told_once_in_each_direction() {
     let told: Vec<&str> =
         app.live().log.newest().map(|l| l.text.as_str()).filter(|t| t.contains("oldest ready")).collect();
     assert_eq!(told, ["jobs: oldest ready is ok again", "jobs: oldest ready needs attention"]);
+}
+
+#[test]
+fn a_filter_is_typed_kept_and_cleared_and_the_cursor_stays_on_its_row() {
+    let mut app = busy();
+    keys(&mut app, "3jjj/mw4");
+    assert!(app.is_typing());
+    assert_eq!(app.leases().len(), 4);
+    assert!(app.lease_selection().key().is_some(), "4741 matches and stays selected");
+    press(&mut app, Key::Enter);
+    assert!(!app.is_typing());
+    // letters are keys again; the filter stays through samples and through other screens
+    next(&mut app, vec![lease(END, 1, "mail-worker-4", 1, 60), lease(END, 2, "w-9", 1, 60)]);
+    keys(&mut app, "13");
+    assert_eq!(app.leases().iter().map(|l| l.id.as_str()).collect::<Vec<_>>(), ["1"]);
+    press(&mut app, Key::Esc);
+    assert_eq!((app.screen(), app.leases().len()), (Screen::Leases, 2));
+    press(&mut app, Key::Esc);
+    assert_eq!(app.screen(), Screen::Overview);
+}
+
+#[test]
+fn letters_that_are_keys_are_letters_while_a_filter_is_typed() {
+    let mut app = busy();
+    assert_eq!(keys(&mut app, "3/qrRn"), []);
+    assert!(!app.is_quitting() && app.dialog().is_none());
+    assert_eq!(app.lever(app.list()).filter(), "qrRn");
+    press(&mut app, Key::Backspace);
+    update(&mut app, Msg::Paste("x\ny\u{1b}".into()), end());
+    assert_eq!(app.lever(app.list()).filter(), "qrRx y␛");
+    press(&mut app, Key::Esc);
+    assert_eq!(app.lever(app.list()).filter(), "");
+    assert_eq!(press(&mut app, Key::Ctrl('c')), [Intent::Quit]);
+}
+
+#[test]
+fn an_order_holds_through_samples_and_a_release_takes_what_the_cursor_is_on() {
+    let mut app = busy();
+    // by job, turned round
+    keys(&mut app, "3sS");
+    let ids: Vec<&str> = app.leases().iter().map(|l| l.id.as_str()).collect();
+    assert!(ids.windows(2).all(|w| w[0].parse::<u64>().unwrap() > w[1].parse().unwrap()), "{ids:?}");
+    keys(&mut app, "g");
+    assert_eq!(app.lease_selection().key().unwrap().id, "4743");
+    let mut more: Vec<Lease> = (0..3).map(|i| lease(END, 9_000 + i, "new", 0, 100)).collect();
+    more.push(lease(END, 4743, "mail-worker-4", 1, 90));
+    next(&mut app, more);
+    assert_eq!(app.leases()[0].id, "9002");
+    assert_eq!(app.lease_selection().key().unwrap().id, "4743");
+    assert_eq!(app.lease_selection().row(), 3);
+    keys(&mut app, "r");
+    assert_eq!(release(&app).lease.id, "4743");
+}
+
+#[test]
+fn every_screen_keeps_its_cursor_and_its_scroll() {
+    let mut app = busy();
+    keys(&mut app, "3jjjjj");
+    let key = app.lease_selection().key().cloned();
+    keys(&mut app, "4jj5j");
+    keys(&mut app, "3");
+    assert_eq!(app.lease_selection().key().cloned(), key);
+    keys(&mut app, "4");
+    assert_eq!(app.worker_selection().row(), 2);
+}
+
+#[test]
+fn a_silent_worker_with_expired_leases_leads_and_a_holder_without_reports_is_there() {
+    let app = busy();
+    let first = app.workers()[0];
+    assert_eq!(first.name, "mail-worker-7");
+    assert!(first.row.is_some() && first.holder.as_ref().unwrap().expired == 2);
+    assert!(hostile().workers().iter().any(|w| w.row.is_none() && w.holder.is_some()));
+}
+
+#[test]
+fn enter_on_a_worker_opens_it_and_again_its_leases() {
+    let mut app = busy();
+    keys(&mut app, "4");
+    press(&mut app, Key::Enter);
+    assert!(matches!(app.dialog(), Some(Dialog::Worker(w)) if w.name == "mail-worker-7"));
+    press(&mut app, Key::Enter);
+    assert_eq!((app.screen(), app.only_holder()), (Screen::Leases, Some("mail-worker-7")));
+}
+
+#[test]
+fn types_are_looked_into_and_jobs_opened_with_the_payload_only_when_asked() {
+    let mut app = busy();
+    keys(&mut app, "2");
+    let key = Some("key of mail.send".to_owned());
+    assert_eq!(press(&mut app, Key::Enter), [Intent::Jobs { ledger: "jobs".into(), key }]);
+    assert!(app.jobs().is_empty());
+    send(&mut app, END as f64, Event::Jobs(Box::new(jobs_of_mail(END))));
+    assert_eq!(app.jobs().len(), 6);
+    let ask = |payload| Intent::Job { ledger: "jobs".into(), id: "4700".into(), payload };
+    assert_eq!(press(&mut app, Key::Enter), [ask(false)]);
+    send(&mut app, END as f64, Event::Job(Box::new(job_4700(END, false))));
+    assert_eq!(keys(&mut app, "v"), [ask(true)]);
+    press(&mut app, Key::Esc);
+    assert_eq!(keys(&mut app, "v"), [ask(true)], "v opens it with its payload");
+    press(&mut app, Key::Esc);
+    press(&mut app, Key::Esc);
+    assert!(app.jobs_view().is_none());
+    let mut shown = setup();
+    shown.show_payloads = true;
+    let mut app = connected(shown);
+    send(&mut app, 1.0, Event::Backlog(Box::new(some_backlog(1))));
+    send(&mut app, 1.0, Event::Sample(Box::new(quiet(1))));
+    keys(&mut app, "2");
+    press(&mut app, Key::Enter);
+    send(&mut app, 2.0, Event::Jobs(Box::new(jobs_of_mail(2))));
+    assert_eq!(press(&mut app, Key::Enter), [ask(true)]);
+}
+
+#[test]
+fn an_answer_to_a_look_that_was_left_changes_nothing() {
+    let mut app = busy();
+    keys(&mut app, "2");
+    press(&mut app, Key::Enter);
+    press(&mut app, Key::Esc);
+    send(&mut app, END as f64, Event::Jobs(Box::new(jobs_of_mail(END))));
+    send(&mut app, END as f64, Event::Job(Box::new(job_4700(END, true))));
+    assert!(app.jobs_view().is_none() && app.dialog().is_none());
+}
+
+#[test]
+fn jobs_that_are_looked_at_keep_the_pace_of_the_slow_lane() {
+    let mut app = busy();
+    keys(&mut app, "2");
+    let ask = press(&mut app, Key::Enter);
+    let pass = Msg::Event(Box::new(Event::Backlog(Box::new(some_backlog(END)))));
+    assert_eq!(update(&mut app, pass.clone(), end()), ask);
+    press(&mut app, Key::Esc);
+    assert_eq!(update(&mut app, pass, end()), []);
+}
+
+#[test]
+fn without_a_server_a_look_is_refused_with_the_reason() {
+    let mut app = lost();
+    keys(&mut app, "2");
+    assert_eq!(press(&mut app, Key::Enter), []);
+    assert!(notice(&app).contains("connection refused"), "{}", notice(&app));
+}
+
+#[test]
+fn time_steps_back_from_sample_to_sample_and_forward_to_now() {
+    let mut app = busy();
+    let shown = |app: &App| app.sample().unwrap().pass;
+    let now = shown(&app);
+    keys(&mut app, "[");
+    let one = shown(&app);
+    assert!(one < now && app.frozen_for(end()).is_some());
+    keys(&mut app, "{");
+    assert!((one - 75..=one - 60).contains(&shown(&app)), "{}", shown(&app));
+    assert!(!app.is_stale(end()), "the past is not old in itself");
+    // what goes on meanwhile does not disturb it
+    let before = shown(&app);
+    send(&mut app, END as f64 + 1.0, Event::Sample(Box::new(quiet(END + 1))));
+    assert_eq!(shown(&app), before);
+    keys(&mut app, "}");
+    assert_eq!(shown(&app), one);
+    for _ in 0..5 {
+        keys(&mut app, "]");
+    }
+    assert_eq!((shown(&app), app.frozen_for(end())), (END + 1, None));
+    keys(&mut app, "]");
+    assert!(notice(&app).contains("this is now"));
+}
+
+#[test]
+fn the_past_ends_with_a_word_and_a_gap_is_told_when_it_is_crossed() {
+    let mut app = busy();
+    for _ in 0..7 {
+        keys(&mut app, "{");
+    }
+    assert!(notice(&app).contains("nothing older is kept"), "{}", notice(&app));
+    let mut crossed = String::new();
+    for _ in 0..300 {
+        keys(&mut app, "]");
+        if notice(&app).contains("nothing was sampled") {
+            crossed = notice(&app).to_owned();
+            break;
+        }
+    }
+    assert_eq!(crossed, "nothing was sampled for 31.0s");
+}
+
+#[test]
+fn the_past_shows_its_own_listener_log_and_backlog() {
+    let mut app = lost();
+    assert!(matches!(app.world().listen, ListenState::Down { .. }));
+    keys(&mut app, "[");
+    assert!(matches!(app.world().listen, ListenState::Up { .. }), "before the loss it was there");
+    assert!(app.world().gaps.newest().next().is_none());
+    assert!(!app.events().iter().any(|l| l.text.contains("lost")));
+    let mut app = busy();
+    assert!(app.backlog().is_some());
+    keys(&mut app, "{");
+    assert!(app.backlog().is_none(), "the first pass came later");
+}
+
+#[test]
+fn a_release_from_the_past_is_of_the_lease_as_it_is_now() {
+    let mut app = busy();
+    keys(&mut app, "{3G");
+    let selected = app.lease_selection().key().unwrap().clone();
+    let seen = app.leases().into_iter().find(|l| l.id == selected.id).unwrap().clone();
+    keys(&mut app, "r");
+    let asked = &release(&app).lease;
+    assert_eq!((&asked.id, &asked.token), (&seen.id, &seen.token));
+    assert!(asked.expires > seen.expires, "renewed since, and that is what would be released");
+}
+
+#[test]
+fn an_hour_of_samples_stays_within_its_bound() {
+    let mut app = connected(setup());
+    for t in 1..=4_000 {
+        let mut s = flowing(t, 400.0, 400.0, 1_204);
+        let leases = (0..40).map(|i| lease(t, t * 40 + i, &format!("worker-{i}"), 1, 100)).collect();
+        hold(&mut s, leases, &[]);
+        send(&mut app, t as f64, Event::Sample(Box::new(s)));
+    }
+    let history = app.past().of("jobs").unwrap();
+    println!("4,000 samples with 40 leases each: {} bytes, {} moments", app.past().bytes(), history.len());
+    assert!(app.past().bytes() <= pgwake::app::history::BOUND + 100_000);
+    assert!(history.first().unwrap().0.as_secs() <= 4_000 - 3_600);
 }

@@ -122,11 +122,25 @@ pub fn worker_row(name: &str, second: u64, seen_ago: i64) -> WorkerRow {
         version: "0.1.0".into(),
         started_at: at - TimeDelta::hours(2),
         seen_at: at - TimeDelta::seconds(seen_ago),
-        counters: Counters::default(),
-        reconnects: 0,
-        recovery: Percentiles::default(),
-        wake_latency: Percentiles::default(),
-        claim: Percentiles::default(),
+        counters: Counters {
+            found_startup: 40,
+            found_notify: 9_000 + second as i64,
+            found_fallback: 310,
+            found_reconnect: 120,
+            found_timed: 290,
+            claims_got: 1_800,
+            claims_empty: 411,
+            claims_contended: 33,
+            claims_error: 1,
+            jobs_done: 9_400,
+            jobs_failed: 61,
+            jobs_lost: 2,
+            wakeups: 812,
+        },
+        reconnects: 2,
+        recovery: Percentiles { p50: Some(620.0), p95: Some(800.0), p99: Some(800.0) },
+        wake_latency: Percentiles { p50: Some(131.0), p95: Some(239.0), p99: Some(1_260.0) },
+        claim: Percentiles { p50: Some(0.6), p95: Some(2.4), p99: Some(9.1) },
         budget: BudgetState::Open,
     }
 }
@@ -176,11 +190,242 @@ pub fn hold(s: &mut Sample, mut leases: Vec<Lease>, beats: &[(&str, Option<i64>,
     s.holders = Reading::exact(holders, at);
 }
 
+/// A pass of the slow lane that found nothing.
+pub fn no_backlog(second: u64) -> Backlog {
+    let at = server_time(second);
+    let nothing = || Reading::exact(Looked::default(), at);
+    Backlog {
+        ledger: "jobs".into(),
+        taken_at: at,
+        ready: nothing(),
+        scheduled: nothing(),
+        running: nothing(),
+        failed: nothing(),
+        table: Reading::exact(
+            TableFacts {
+                table_bytes: 16_384,
+                index_bytes: 81_920,
+                live: Some(0),
+                dead: Some(0),
+                vacuumed: None,
+                autovacuumed: None,
+                autovacuums: Some(0),
+                vacuuming: false,
+            },
+            at,
+        ),
+        pass_ms: 4.2,
+        interval_ms: 15_000,
+    }
+}
+
+pub fn looked(second: u64, more: bool, types: &[(&str, u64, Option<f64>)]) -> Reading<Looked> {
+    let count = |(name, jobs, edge): &(&str, u64, Option<f64>)| TypeCount {
+        key: format!("key of {name}"),
+        job_type: clean(name),
+        jobs: *jobs,
+        edge: *edge,
+    };
+    let seen = types.iter().map(|t| t.1).sum();
+    Reading::exact(Looked { types: types.iter().map(count).collect(), seen, more }, server_time(second))
+}
+
+/// A pass of the slow lane over some work.
+pub fn some_backlog(second: u64) -> Backlog {
+    let mut b = no_backlog(second);
+    let at = b.taken_at;
+    b.ready = looked(
+        second,
+        false,
+        &[
+            ("mail.send", 900, Some(0.9)),
+            ("invoice.render", 301, Some(1.0)),
+            ("search.index", 3, Some(0.1)),
+        ],
+    );
+    b.scheduled = looked(
+        second,
+        true,
+        &[("mail.send", 8_000, Some(12.0)), ("report.monthly", 2_000, Some(86_000.0))],
+    );
+    b.running = looked(second, false, &[("mail.send", 9, None), ("invoice.render", 5, None)]);
+    b.failed = looked(second, false, &[("invoice.render", 37, None)]);
+    b.table = Reading::exact(
+        TableFacts {
+            table_bytes: 1_420_000_000,
+            index_bytes: 311_000_000,
+            live: Some(2_400_000),
+            dead: Some(130_412),
+            vacuumed: Some(at - TimeDelta::seconds(140)),
+            autovacuumed: Some(at - TimeDelta::seconds(140)),
+            autovacuums: Some(1_204),
+            vacuuming: false,
+        },
+        at,
+    );
+    b
+}
+
+fn slow(app: &mut App, second: u64, backlog: Backlog) {
+    send(app, second as f64, Event::Backlog(Box::new(backlog)));
+}
+
+/// The answer to a look at the jobs of the first type.
+pub fn jobs_of_mail(second: u64) -> JobList {
+    let at = server_time(second);
+    let job = |id: u64, state: JobState, due: i64, n: i64| JobRow {
+        id: id.to_string(),
+        job_type: "mail.send".into(),
+        state: Some(state),
+        due: Some(at + TimeDelta::seconds(due)),
+        attempts: Some(n),
+        max_attempts: Some(5),
+        holder: (state == JobState::Running).then(|| "mail-worker-7".into()),
+        error: (n > 2).then(|| clean("connection to smtp-1 refused\nafter 3 tries")),
+    };
+    let jobs = vec![
+        job(4700, JobState::Running, -132, 1),
+        job(4720, JobState::Running, 118, 2),
+        job(4800, JobState::Ready, -252, 0),
+        job(4801, JobState::Ready, -250, 3),
+        job(4900, JobState::Scheduled, 12, 0),
+        job(4400, JobState::Failed, -8_000, 5),
+    ];
+    JobList {
+        ledger: "jobs".into(),
+        key: Some("key of mail.send".into()),
+        taken_at: at,
+        jobs: Reading::exact(jobs, at),
+        limit: 200,
+    }
+}
+
+/// One job in full, with or without the text of its payload.
+pub fn job_4700(second: u64, payload: bool) -> JobDetail {
+    let at = server_time(second);
+    let row = jobs_of_mail(second).jobs.value().unwrap()[0].clone();
+    let facts = JobFacts {
+        expires: row.due,
+        row,
+        status: "running".into(),
+        key: None,
+        created: Some(at - TimeDelta::seconds(600)),
+        finished: None,
+        error: Some("connection to smtp-1 refused\n  at send (mail.rs:41)".into()),
+        payload: Payload {
+            stored: Some(1_204),
+            length: payload.then_some(9_812),
+            text: payload.then(|| "{\"to\": \"someone@example.com\", \"subject\": \"hello\"}".into()),
+        },
+    };
+    let past = PastRelease {
+        at: at - TimeDelta::hours(3),
+        operator: "ops@jump-1".into(),
+        holder: "mail-worker-2".into(),
+        was_expired: true,
+    };
+    JobDetail {
+        ledger: "jobs".into(),
+        id: "4700".into(),
+        taken_at: at,
+        found: Reading::exact(Some(Box::new(facts)), at),
+        releases: Reading::exact(vec![past], at),
+    }
+}
+
+/// Sessions of every kind.
+pub fn sessions() -> Vec<Session> {
+    let one = |pid: i32, app: &str, age: Option<f64>, wait: Option<&str>, marks: &[SessionMark]| Session {
+        pid,
+        user: "shop".into(),
+        application: app.into(),
+        state: Some(if age.is_some() { "idle in transaction" } else { "idle" }.into()),
+        wait: wait.map(Into::into),
+        transaction_age: age,
+        query: Some("update orders set state = 'paid' where id = 4711".into()),
+        marks: marks.to_vec(),
+    };
+    vec![
+        one(4242, "nightly-report", Some(8_040.0), None, &[SessionMark::LongTransaction]),
+        one(
+            4243,
+            "legacy-listener",
+            Some(252.0),
+            None,
+            &[SessionMark::LongTransaction, SessionMark::ProbableListener],
+        ),
+        one(4244, "stuck-monitor", None, Some("Client/ClientWrite"), &[SessionMark::NotReading]),
+        one(4101, "pgwake/listen", None, Some("Client/ClientRead"), &[SessionMark::ProbableListener]),
+    ]
+}
+
 /// Connected to a ledger without a single job.
 pub fn empty() -> App {
     let mut app = connected(setup());
     for t in 1..=END {
         send(&mut app, t as f64, Event::Sample(Box::new(quiet(t))));
+    }
+    slow(&mut app, END - 4, no_backlog(END - 4));
+    app
+}
+
+/// The samples have stopped for half a minute, and nobody says why.
+pub fn stale() -> App {
+    let mut app = connected(setup());
+    for t in 1..=END - 30 {
+        send(&mut app, t as f64, Event::Sample(Box::new(flowing(t, 3.0, 3.0, 120))));
+    }
+    slow(&mut app, END - 60, some_backlog(END - 60));
+    app
+}
+
+/// A role that may connect and nothing else.
+pub fn no_privilege() -> App {
+    let mut app = connected(setup());
+    for t in 1..=END {
+        let mut s = Sample::empty("jobs", server_time(t));
+        fn no<T>() -> Reading<T> {
+            Reading::unknown(Trouble::NoPrivilege)
+        }
+        s.counts = Counts { ready: no(), scheduled: no(), running: no(), expired: no(), failed: no() };
+        s.vitals.oldest_ready = no();
+        s.vitals.claim_success = no();
+        s.vitals.recovery_p95 = no();
+        s.vitals.reconnects = no();
+        s.vitals.queue_usage = Reading::exact(0.000012, s.taken_at);
+        (s.flow.arrived, s.flow.done, s.flow.failed) = (no(), no(), no());
+        (s.leases, s.holders, s.workers, s.sessions) = (no(), no(), no(), no());
+        (s.notify_lock, s.connections) = (no(), no());
+        s.cost = Cost { pass_ms: 1.1, interval_ms: 1000, effective_ms: 1000 };
+        send(&mut app, t as f64, Event::Sample(Box::new(s)));
+    }
+    let mut b = Backlog::empty("jobs", server_time(END - 4));
+    let no = || Reading::unknown(Trouble::NoPrivilege);
+    (b.ready, b.scheduled, b.running, b.failed) = (no(), no(), no(), no());
+    b.table = Reading::unknown(Trouble::NoPrivilege);
+    b.interval_ms = 15_000;
+    slow(&mut app, END - 4, b);
+    app
+}
+
+/// Busy, with a worker in this program.
+pub fn working() -> App {
+    let mut setup = setup();
+    setup.worker = pgwake::app::WorkerSetup::Available { handler: "simulate".into() };
+    let mut app = connected(setup);
+    send(&mut app, 1.0, Event::Worker(WorkerEvent::Started { name: "mail-worker-3".into() }));
+    for t in 1..=END {
+        send(&mut app, t as f64, Event::Sample(Box::new(flowing(t, 30.0, 31.0, 12))));
+        let ms = [0.2, 0.6, 3.0, 40.0, 140.0, 160.0, 180.0, 2_400.0][t as usize % 8];
+        let at = t as f64 + 0.1;
+        send(&mut app, at, Event::Wake(Wake { channel: "pgwake_work".into(), count: 3 }));
+        let claim = |outcome, jobs, ms| WorkerEvent::Claim { ledger: "jobs".into(), outcome, jobs, ms };
+        let at = at + ms / 1e3 + 0.002;
+        send(&mut app, at, Event::Worker(claim(ClaimOutcome::Got, 10, 2.0)));
+        let next = if t % 60 == 0 { ClaimOutcome::Contended } else { ClaimOutcome::Empty };
+        send(&mut app, at + 0.01, Event::Worker(claim(next, 0, 1.0)));
+        let drained = WorkerEvent::Drained { ledger: "jobs".into(), reason: ScanReason::Notify, jobs: 10 };
+        send(&mut app, at + 0.02, Event::Worker(drained));
     }
     app
 }
@@ -194,6 +439,9 @@ pub fn calm() -> App {
             send(&mut app, t as f64, Event::Wake(Wake { channel: "pgwake_work".into(), count: 3 }));
         }
     }
+    let mut b = some_backlog(END - 4);
+    b.ready = looked(END - 4, false, &[]);
+    slow(&mut app, END - 4, b);
     app
 }
 
@@ -269,6 +517,16 @@ pub fn busy() -> App {
             send(&mut app, 290.0, Event::Worker(drained));
         }
     }
+    slow(&mut app, END - 4, some_backlog(END - 4));
+    let mut s = app.sample().unwrap().clone();
+    s.sessions = Reading::exact(sessions(), s.taken_at);
+    s.notify_lock = Reading::exact(NotifyLock { holder: Some(4711), waiters: 0 }, s.taken_at);
+    s.connections = Reading::exact((96, 100), s.taken_at);
+    let mut legacy = worker_row("mail-worker-7", END, 260);
+    legacy.budget = BudgetState::Waiting;
+    let rows = s.workers.map(|w| w.iter().cloned().chain([legacy]).collect());
+    s.workers = rows;
+    send(&mut app, END as f64, Event::Sample(Box::new(s)));
     app
 }
 
@@ -283,7 +541,8 @@ pub fn stuck() -> App {
         let waiting = t.saturating_sub(200);
         s.vitals.oldest_ready = Reading::exact(Some(0.2 + waiting as f64), at);
         s.vitals.claim_success = Reading::unknown(Trouble::NoPrivilege);
-        s.vitals.queue_usage = Reading::exact(0.127, at);
+        s.vitals.queue_usage = Reading::exact(0.1 + t as f64 / 1e4, at);
+        s.notify_lock = Reading::exact(NotifyLock { holder: Some(4711), waiters: 3 }, at);
         if t > 285 {
             let kept = Reading::at_least(10_000, server_time(285));
             s.counts.scheduled = Reading::unknown(Trouble::TimedOut).or_last(&kept);
@@ -296,6 +555,13 @@ pub fn stuck() -> App {
         s.cost = Cost { pass_ms: 180.0, interval_ms: 1000, effective_ms: 3600 };
         send(&mut app, t as f64, Event::Sample(Box::new(s)));
     }
+    let mut b = some_backlog(END - 4);
+    b.ready =
+        looked(END - 4, true, &[("mail.send", 9_000, Some(101.0)), ("invoice.render", 1_000, Some(20.0))]);
+    b.failed = Reading::unknown(Trouble::NoPrivilege);
+    b.running = Reading::unknown(Trouble::TimedOut).or_last(&b.running);
+    b.table = Reading::unknown(Trouble::Locked);
+    slow(&mut app, END - 4, b);
     app
 }
 
@@ -315,6 +581,7 @@ pub fn lost() -> App {
         send(&mut app, t, Event::Link(Link::Retry { attempt, after_ms: 8_000, loss: loss.clone() }));
         send(&mut app, t, Event::Listen(Listen::Retry { attempt, after_ms: 8_000, loss }));
     }
+    slow(&mut app, END - 45, some_backlog(END - 45));
     app
 }
 
@@ -343,6 +610,15 @@ pub fn hostile() -> App {
     }
     let text = clean("job 17 failed: \u{1b}]0;owned\u{7} ") + &clean(&"エラー ".repeat(40));
     send(&mut app, 299.0, Event::Note(Note { warn: true, text }));
+    let mut b = some_backlog(END - 4);
+    b.ready = looked(END - 4, false, &[("メール.送信\u{7}\u{202e}x", 41, Some(1.0)), ("", 3, Some(2.0))]);
+    slow(&mut app, END - 4, b);
+    let mut s = app.sample().unwrap().clone();
+    let mut all = sessions();
+    all[0].application = clean("\u{1b}]0;owned\u{7}배송-작업자");
+    all[1].query = Some(clean("select '\u{9b}31m'\n-- 👩‍👩‍👧‍👦"));
+    s.sessions = Reading::exact(all, s.taken_at);
+    send(&mut app, END as f64, Event::Sample(Box::new(s)));
     app
 }
 

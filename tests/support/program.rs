@@ -172,6 +172,16 @@ impl Screen {
         self.child.process_id().unwrap()
     }
 
+    /// Waits until the emulator has read that the alternate screen was left: its last bytes may come after
+    /// the program's end.
+    pub fn wait_given_back(&self) {
+        let end = Instant::now() + LIMIT;
+        while self.is_alternate() {
+            assert!(Instant::now() < end, "the terminal was not given back");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Waits for the end and gives the exit code and how long it took.
     pub fn end(&mut self) -> (u32, Duration) {
         let began = Instant::now();

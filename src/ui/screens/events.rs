@@ -4,8 +4,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::app::events::{Line, Tone};
+use crate::app::lists::List;
 use crate::text::count;
-use crate::ui::paint;
+use crate::ui::paint::{self, Piece};
+use crate::ui::widgets::grid::{Column, Grid, filter_title, fixed, growing};
 use crate::ui::{Role, Ui};
 
 /// The symbol and the role of a line.
@@ -23,57 +25,42 @@ pub(in crate::ui) fn look(tone: Tone) -> (&'static str, Role) {
 /// Cells before the text: the clock, the symbol, and the gaps.
 const INDENT: usize = 11;
 
+const COLUMNS: [Column; 2] = [fixed("time", 8, false, 0), growing("event", 20, 400, 0)];
+
 pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
-    let log = &ui.app.world().log;
+    let list = ui.app.events();
     let sel = ui.app.event_selection();
     let mut title = vec![
         ("Events".to_owned(), ui.style(Role::Title)),
-        (format!(" · {} · newest first", count(log.len() as u64)), ui.style(Role::Dim)),
+        (format!(" · {} · newest first", count(ui.app.world().log.len() as u64)), ui.style(Role::Dim)),
     ];
+    title.extend(filter_title(ui, List::Events));
     if sel.row() > 0 {
         title.push((" · g follows the newest".to_owned(), ui.style(Role::Accent)));
     }
     let inner = paint::airy_panel(ui, buf, area, &title, Role::Focus);
-    if inner.is_empty() {
-        return;
-    }
-    let rows = usize::from(inner.height);
-    // one row stays for symmetry with the other lists, whose first row is their column heads
-    paint::text(buf, inner.x, inner.y, inner.width, "  time       event", ui.style(Role::Dim));
-    if log.is_empty() {
-        paint::text(
-            buf,
-            inner.x + 2,
-            inner.y + 1,
-            inner.width,
-            "nothing has happened yet",
-            ui.style(Role::Dim),
-        );
-        return;
-    }
-    let top = sel.top(log.len(), rows - 1);
-    for i in top..(top + rows - 1).min(log.len()) {
-        let Some(line) = log.get(i) else { break };
-        let y = inner.y + 1 + (i - top) as u16;
-        let selected = sel.key() == Some(&line.seq);
-        let mark = if selected { "▶ " } else { "  " };
-        let x = paint::text(buf, inner.x, y, 2, mark, ui.style(Role::Accent));
-        one(ui, buf, Rect::new(x, y, inner.right().saturating_sub(x), 1), line, &line.text);
-        if selected {
-            paint::highlight(buf, Rect::new(inner.x, y, inner.width, 1), ui.style(Role::Selection));
-        }
-    }
+    let empty = ("nothing has happened yet".to_owned(), Role::Dim);
+    let grid = Grid { list: List::Events, columns: &COLUMNS, selection: sel, len: list.len(), empty };
+    grid.draw(ui, buf, inner, |i, _| {
+        let Some(line) = list.get(i) else { return Vec::new() };
+        let mut pieces = pieces(ui, line, &line.text);
+        let event = pieces.split_off(1);
+        vec![pieces, event]
+    });
 }
 
 fn one(ui: Ui<'_>, buf: &mut Buffer, area: Rect, line: &Line, text: &str) {
+    paint::line(buf, area.x, area.y, area.width, &pieces(ui, line, text));
+}
+
+fn pieces(ui: Ui<'_>, line: &Line, text: &str) -> Vec<Piece> {
     let (symbol, role) = look(line.tone);
     let loud = matches!(line.tone, Tone::Warn | Tone::Bad);
-    let pieces = [
+    vec![
         (format!("{} ", ui.app.clock(line.wall)), ui.style(Role::Dim)),
         (format!("{symbol} "), ui.style(role)),
         (text.to_owned(), ui.style(if loud { role } else { Role::Text })),
-    ];
-    paint::line(buf, area.x, area.y, area.width, &pieces);
+    ]
 }
 
 /// The newest lines in a small panel, wrapped.

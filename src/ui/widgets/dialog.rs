@@ -5,7 +5,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::lease::{expiry, heartbeat, seconds};
-use super::release;
+use super::{details, release};
+use crate::app::Screen;
 use crate::app::dialog::{Bulk, BulkPhase, Dialog};
 use crate::app::events::leases;
 use crate::config::keys::Action;
@@ -27,6 +28,12 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, dialog: &Dia
         Dialog::Lease(shown) => {
             let (lease, holder) = shown.as_ref();
             ("Lease".to_owned(), lease_rows(ui, lease, holder.as_ref(), cells), Role::Focus)
+        }
+        Dialog::Worker(line) => ("Worker".to_owned(), details::worker(ui, line, cells), Role::Focus),
+        Dialog::Session(s) => ("Session".to_owned(), details::session(ui, s, cells), Role::Focus),
+        Dialog::Job(view) => {
+            let room = usize::from(area.height.saturating_sub(2));
+            (format!("Job {}", view.id), details::job(ui, view, cells, room), Role::Focus)
         }
         Dialog::Event(seq) => ("Event".to_owned(), event_rows(ui, *seq, cells), Role::Focus),
         Dialog::Release(r) => {
@@ -73,7 +80,7 @@ pub(super) fn popup(ui: Ui<'_>, buf: &mut Buffer, area: Rect, title: &str, rows:
 }
 
 /// `Enter yes   Esc no`.
-pub(super) fn keys(ui: Ui<'_>, list: &[(&str, &str)]) -> Vec<Piece> {
+pub(in crate::ui) fn keys(ui: Ui<'_>, list: &[(&str, &str)]) -> Vec<Piece> {
     let mut row = Vec::new();
     for (key, word) in list {
         row.push(((*key).to_owned(), ui.style(Role::Key)));
@@ -256,6 +263,8 @@ fn fault_rows(ui: Ui<'_>, list: &[Fault], at: usize) -> Rows {
 
 fn help(ui: Ui<'_>, buf: &mut Buffer, area: Rect, top: usize) {
     let mut rows = Rows::new();
+    wrapped(ui, &mut rows, about(ui), Role::Dim, usize::from(area.width.saturating_sub(6)).min(72));
+    rows.push(Vec::new());
     for b in ui.app.keys().iter().filter(|b| ui.app.offers(b.scope) && !b.keys.is_empty()) {
         rows.push(vec![
             (format!("{} ", fit(&b.keys_text(), 11)), ui.style(Role::Key)),
@@ -284,5 +293,40 @@ fn help(ui: Ui<'_>, buf: &mut Buffer, area: Rect, top: usize) {
     } else {
         keys(ui, &[("Esc", "back")])
     });
-    popup(ui, buf, area, "Keys on this screen", &shown, Role::Focus);
+    let title = format!("Keys on the screen {}", ui.app.screen().title());
+    popup(ui, buf, area, &title, &shown, Role::Focus);
+}
+
+/// What stands on a screen, and what Enter does there.
+fn about(ui: Ui<'_>) -> &'static str {
+    match ui.app.screen() {
+        Screen::Overview => {
+            "Is it draining, and if not, why: vital signs, backlog, flow, and who holds jobs. Enter shows the \
+             leases of a holder."
+        }
+        Screen::Backlog if ui.app.jobs_view().is_some() => {
+            "Jobs of one type, as the server had them when it was asked. Enter opens a job; its payload stays \
+             hidden until a key asks for it."
+        }
+        Screen::Backlog => {
+            "Jobs by type, read every 15 s among the first rows of each state only: ≥ marks a count that stopped \
+             there. Enter lists the jobs of a type."
+        }
+        Screen::Leases => {
+            "Every job that is held, earliest expiry first. Enter opens a lease, r releases it."
+        }
+        Screen::Workers => {
+            "Workers that report, and holders of jobs that do not. Silent ones with expired leases lead. Enter \
+             opens one."
+        }
+        Screen::Sessions => {
+            "Sessions of the server that hold the queue up, or may: long transactions, listeners, and those that \
+             do not read. Enter opens one."
+        }
+        Screen::WakeUps => {
+            "How work is announced and found. One commit is one wake-up, however many jobs it brings; jobs that \
+             only the fallback scan found were not announced, or were due by time."
+        }
+        Screen::Events => "Everything that happened, newest first. Enter opens a line in full.",
+    }
 }

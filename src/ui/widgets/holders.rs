@@ -3,86 +3,60 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::grid::{self, Column, Grid, filter_title, fixed, growing};
 use super::lease::{EXPIRY, expiry, heartbeat, seconds};
 use super::reading::{count_text, show};
+use crate::app::lists::List;
 use crate::model::Holder;
-use crate::text::{age, count, fit, fit_middle, pad_left};
+use crate::text::{age, count};
 use crate::ui::paint::{self, Piece};
 use crate::ui::{Role, Ui};
+
+const COLUMNS: [Column; 6] = [
+    growing("holder", 12, 48, 0),
+    fixed("held", 5, true, 0),
+    fixed("oldest", 8, true, 1),
+    fixed("next expiry", EXPIRY, false, 0),
+    fixed("heartbeat", 10, false, 0),
+    fixed("backend", 8, true, 2),
+];
 
 pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     let app = ui.app;
     let list = app.holders();
     let inner = paint::airy_panel(ui, buf, area, &holders_title(ui), Role::Focus);
-    if inner.height < 2 {
-        return;
-    }
-    let room = usize::from(inner.width);
-    // cursor, held, oldest, expiry, heartbeat and the gaps between
-    let fixed = 2 + 5 + 1 + 8 + 2 + EXPIRY + 1 + 9 + 1;
-    let backend = if room >= fixed + 16 + 9 { 9 } else { 0 };
-    let oldest = room >= fixed + 12;
-    let name = room.saturating_sub(fixed + backend).clamp(8, 48);
-    let name = if oldest { name } else { room.saturating_sub(fixed - 9).max(8) };
-    let mut heads = format!("  {} {}", fit("holder", name), pad_left("held", 5));
-    if oldest {
-        heads += &format!(" {}", pad_left("oldest", 8));
-    }
-    heads += &format!("  {} {}", fit("next expiry", EXPIRY), fit("heartbeat", 9));
-    if backend > 0 {
-        heads += &pad_left("backend", backend);
-    }
-    paint::text(buf, inner.x, inner.y, inner.width, &heads, ui.style(Role::Dim));
-    if list.is_empty() {
-        let (text, role) = match app.sample().map(|s| &s.holders) {
-            None => ("nothing is known yet".to_owned(), Role::Unknown),
-            Some(r) => match (r.value(), r.trouble()) {
-                (None, Some(why)) => (format!("— {why}"), Role::Unknown),
-                _ => ("no job is held".to_owned(), Role::Dim),
-            },
-        };
-        paint::text(buf, inner.x + 2, inner.y + 1, inner.width.saturating_sub(2), &text, ui.style(role));
-        return;
-    }
-    let now = app.server_now(ui.now);
-    let faded = app.is_stale(ui.now) || app.sample().is_some_and(|s| !s.holders.is_current());
-    let text = ui.style(if faded { Role::Dim } else { Role::Text });
-    let sel = app.holder_selection();
-    let rows = usize::from(inner.height - 1);
-    let top = sel.top(list.len(), rows);
-    for (i, h) in list.iter().enumerate().skip(top).take(rows) {
-        let h: &Holder = h;
-        let y = inner.y + 1 + (i - top) as u16;
-        let selected = sel.key().is_some() && i == sel.row();
-        let end = inner.right();
-        let mark = if selected { "▶ " } else { "  " };
-        let mut x = paint::text(buf, inner.x, y, 2, mark, ui.style(Role::Accent));
-        let mut put = |cells: usize, gap: u16, pieces: &[Piece]| {
-            paint::line(buf, x, y, (cells as u16).min(end.saturating_sub(x)), pieces);
-            x = (x + cells as u16 + gap).min(end);
-        };
-        put(name, 1, &[(fit_middle(&h.name, name), text)]);
-        put(5, 0, &[(pad_left(&count(h.held), 5), text)]);
-        if oldest {
-            let since = h.oldest_since.map_or_else(|| "—".to_owned(), |s| age(seconds(s, now)));
-            put(9, 0, &[(pad_left(&since, 9), text)]);
-        }
-        put(2, 0, &[]);
-        put(EXPIRY, 1, &expiry(ui, h.next_expiry, now));
-        put(9, 0, &[heartbeat(ui, h.heartbeat, now)]);
-        if backend > 0 {
-            let pid = h.backend.map_or_else(|| "—".to_owned(), |p| p.to_string());
-            put(backend, 0, &[(pad_left(&pid, backend), ui.style(Role::Dim))]);
-        }
-        if selected {
-            paint::highlight(buf, Rect::new(inner.x, y, inner.width, 1), ui.style(Role::Selection));
-        }
-    }
+    let empty = match app.sample().map(|s| &s.holders) {
+        None => ("nothing is known yet".to_owned(), Role::Unknown),
+        Some(r) => match (r.value(), r.trouble()) {
+            (None, Some(why)) => (format!("— {why}"), Role::Unknown),
+            _ => ("no job is held".to_owned(), Role::Dim),
+        },
+    };
+    let selection = app.holder_selection();
+    let grid = Grid { list: List::Holders, columns: &COLUMNS, selection, len: list.len(), empty };
+    grid.draw(ui, buf, inner, |i, w| list.get(i).map_or_else(Vec::new, |h| row(ui, h, w)));
+}
+
+fn row(ui: Ui<'_>, h: &Holder, w: &[usize]) -> Vec<Vec<Piece>> {
+    let now = ui.app.server_now(ui.now);
+    let faded = ui.app.is_stale(ui.now) || ui.app.sample().is_some_and(|s| !s.holders.is_current());
+    let role = if faded { Role::Dim } else { Role::Text };
+    let since = h.oldest_since.map_or_else(|| "—".to_owned(), |s| age(seconds(s, now)));
+    let pid = h.backend.map_or_else(|| "—".to_owned(), |p| p.to_string());
+    vec![
+        grid::text(ui, &h.name, w[0], role),
+        grid::right(ui, &count(h.held), w[1], role),
+        grid::right(ui, &since, w[2], role),
+        expiry(ui, h.next_expiry, now),
+        vec![heartbeat(ui, h.heartbeat, now)],
+        grid::right(ui, &pid, w[5], Role::Dim),
+    ]
 }
 
 fn holders_title(ui: Ui<'_>) -> Vec<Piece> {
     let dim = ui.style(Role::Dim);
     let mut pieces = vec![("Leases".to_owned(), ui.style(Role::Title))];
+    pieces.extend(filter_title(ui, List::Holders));
     let Some(s) = ui.app.sample() else { return pieces };
     let now = ui.app.server_now(ui.now);
     let stale = ui.app.is_stale(ui.now);

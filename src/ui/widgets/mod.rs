@@ -2,10 +2,13 @@
 
 pub(super) mod backlog;
 pub(super) mod chart;
+pub(super) mod details;
 pub(super) mod dialog;
 pub(super) mod flow;
+pub(super) mod grid;
 pub(super) mod holders;
 pub(super) mod lease;
+pub(super) mod listening;
 pub(super) mod palette;
 pub(super) mod reading;
 pub(super) mod release;

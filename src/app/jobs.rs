@@ -1,0 +1,106 @@
+//! Looking at the jobs of one type, and at one job.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::dialog::{Dialog, JobView};
+use super::lists::{List, arrange};
+use super::update::notice;
+use super::{App, LinkState};
+use crate::model::{Event, Intent, JobList, Now};
+
+/// The jobs of one type, as they were when the server was asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobsView {
+    /// Profile name of the ledger.
+    pub ledger: String,
+    /// The type's key; `None`: all types.
+    pub key: Option<String>,
+    /// The type's text.
+    pub title: String,
+    /// The answer and when it came (monotonic).
+    pub list: Option<(Arc<JobList>, Duration)>,
+}
+
+impl JobsView {
+    fn intent(&self) -> Intent {
+        Intent::Jobs { ledger: self.ledger.clone(), key: self.key.clone() }
+    }
+}
+
+/// Opens the jobs of the selected type.
+pub(super) fn open_type(app: &mut App, now: Now) -> Vec<Intent> {
+    let Some(ledger) = app.ledger().map(|l| l.name.clone()) else { return Vec::new() };
+    let Some(key) = app.lists.types.selection().key().cloned() else {
+        notice(app, "no type is selected", now);
+        return Vec::new();
+    };
+    let title = app.types.iter().find(|t| t.key == key).map(|t| t.job_type.clone()).unwrap_or_default();
+    if !is_reachable(app, now) {
+        return Vec::new();
+    }
+    let view = JobsView { ledger, key: Some(key), title, list: None };
+    let intent = view.intent();
+    app.jobs = Some(view);
+    app.lists.jobs.clear();
+    arrange(app, List::Jobs);
+    vec![intent]
+}
+
+/// Opens the selected job, with or without its payload.
+pub(super) fn open_job(app: &mut App, payload: bool, now: Now) -> Vec<Intent> {
+    let Some(id) = app.lists.jobs.selection().key().cloned() else { return Vec::new() };
+    let Some(ledger) = app.jobs.as_ref().map(|j| j.ledger.clone()) else { return Vec::new() };
+    if !is_reachable(app, now) {
+        return Vec::new();
+    }
+    let payload = payload || app.setup.show_payloads;
+    let intent = Intent::Job { ledger: ledger.clone(), id: id.clone(), payload };
+    app.dialog = Some(Dialog::Job(Box::new(JobView { ledger, id, payload, detail: None, top: 0 })));
+    vec![intent]
+}
+
+/// A look asks about now, whatever the picture shows: without a server it would never be answered.
+fn is_reachable(app: &mut App, now: Now) -> bool {
+    let why = match &app.world.link {
+        LinkState::Up { .. } => return true,
+        LinkState::Down { loss, .. } => format!("jobs cannot be read: not connected: {loss}"),
+        LinkState::Connecting => "jobs cannot be read: not connected yet".to_owned(),
+    };
+    notice(app, why, now);
+    false
+}
+
+/// Takes in what the slow lane answered; what comes back asks it again.
+pub(super) fn on_answer(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
+    match event {
+        Event::Backlog(backlog) => {
+            let name = backlog.ledger.clone();
+            app.past.backlog(&backlog, now);
+            app.world.ledger_mut(&name).backlog = Some((Arc::new(*backlog), now.mono));
+            arrange(app, List::Types);
+            // the list that somebody looks at keeps the pace of the slow lane
+            let open = app.jobs.as_ref().filter(|j| j.ledger == name && app.frozen.is_none());
+            return open.map(JobsView::intent).into_iter().collect();
+        }
+        Event::Jobs(list) => {
+            if let Some(view) = &mut app.jobs
+                && view.ledger == list.ledger
+                && view.key == list.key
+            {
+                view.list = Some((Arc::new(*list), now.mono));
+                arrange(app, List::Jobs);
+            }
+        }
+        Event::Job(detail) => {
+            if let Some(Dialog::Job(view)) = &mut app.dialog
+                && view.ledger == detail.ledger
+                && view.id == detail.id
+            {
+                view.detail = Some(*detail);
+            }
+        }
+        _ => {}
+    }
+    Vec::new()
+}
