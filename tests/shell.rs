@@ -246,9 +246,9 @@ fn tour(screen: &mut Screen) {
     screen.press("\u{1b}");
     screen.wait("the palette is closed", |t| !t.contains("Find by name"));
     screen.press("?");
-    screen.wait_for("Keys on this screen");
+    screen.wait_for("Keys on the screen");
     screen.press("\u{1b}");
-    screen.wait("the help is closed", |t| !t.contains("Keys on this screen"));
+    screen.wait("the help is closed", |t| !t.contains("Keys on the screen"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
