@@ -90,6 +90,35 @@ async fn a_lease_without_end_is_released_as_it_was_seen() {
     assert_eq!(ask(&client, noted).await.unwrap(), "infinity|f");
 }
 
+/// Tables without this program's checks hold leases that nobody picks up: the very ones to release.
+#[tokio::test]
+async fn half_a_lease_or_one_beyond_every_calendar_is_shown_and_released() {
+    let (db, session, ledger) = every_builtin().await.remove(2);
+    let client = db.connect().await;
+    run(
+        &client,
+        "alter table public.jobs alter status drop not null;
+         insert into public.jobs (job_type, status, locked_by, locked_until, attempts) values
+         ('no expiry', 'running', 'w', null, 1), ('no holder', 'running', null, now() - interval '1 s', 1),
+         ('beyond', 'running', 'w', '294000-01-01', 1), ('no state', null, 'w', now(), 1)",
+    )
+    .await;
+    let mut leases = ledger.leases(&session, 9).await.unwrap();
+    leases.sort_by(|a, b| a.job_type.cmp(&b.job_type));
+    let shown: Vec<_> = leases.iter().map(|l| (l.job_type.as_str(), l.expires.is_some())).collect();
+    assert_eq!(shown, [("beyond", false), ("no expiry", false), ("no holder", true)]);
+    assert!(!ledger.lease_of(&session, "4").await.unwrap().unwrap().running);
+    let odd = Found::State { state: "without a state".into() };
+    assert_eq!(ledger.find(&session, "4", "").await.unwrap(), odd);
+    assert_eq!(release_all(&session, &ledger, None).await, [1], "the one without a holder");
+    for lease in leases.into_iter().filter(|l| l.expires.is_none()) {
+        let seen = support::ledger::seen(lease);
+        assert_eq!(ledger.release(&session, &seen, &audit()).await.unwrap(), Release::Freed);
+    }
+    assert_eq!(number(&client, "select count(*) from public.jobs where status = 'ready'").await, 3);
+    assert_eq!(number(&client, AUDITED).await, 3);
+}
+
 #[tokio::test]
 async fn what_moved_on_meanwhile_is_left_alone_and_told() {
     for (db, session, ledger) in every_builtin().await {

@@ -178,6 +178,10 @@ pub(super) async fn play(source: Source, mut options: ScreenOptions) -> Result<E
             key = keys.next() => match key {
                 Some(Ok(event)) => {
                     if let Some(msg) = term::message(event) {
+                        // even to the same size: it may have been another in between, and be cut
+                        if matches!(msg, Msg::Resize(..)) {
+                            session.own.push(Intent::Redraw);
+                        }
                         session.take(msg);
                     }
                 }

@@ -77,8 +77,8 @@ fn show_time(t: &Duration) -> String {
     time_toml(*t)
 }
 
-fn show_word(text: &String) -> String {
-    quoted(text)
+fn show_word(text: impl AsRef<str>) -> String {
+    quoted(text.as_ref())
 }
 
 fn show_share(n: &f64) -> String {
@@ -138,6 +138,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     row!("sampling", "cap", "A count stops here and is shown as at least that.", sampling.cap, count, show),
     row!("sampling", "leases", "At most so many leases are listed.", sampling.leases, count, show),
     row!("sampling", "probe_timeout", "Longest that one probe may run or wait for a lock.", sampling.probe_timeout, probe_timeout, show_time),
+    row!("sampling", "slow", "Pause between two looks at what costs more: backlog by type, sizes of tables.", sampling.slow, interval, show_time),
+    row!("sampling", "by_type", "That look takes in so many jobs of each state at most.", sampling.by_type, count, show),
     row!("sampling", "budget", "Share of the interval that sampling may take; above it the interval stretches.", sampling.budget, share, show_share),
     row!("worker", "batch", "Jobs per claim.", worker.batch, jobs, show),
     row!("worker", "concurrency", "Jobs in hand at once.", worker.concurrency, jobs, show),

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::{DEADLINE, Ledger};
@@ -42,6 +43,8 @@ pub struct Finished {
     pub gave_up: Vec<String>,
     /// The lease had moved: nothing was changed.
     pub lost: Vec<String>,
+    /// The row is locked by somebody else at this moment: nothing was changed, try again.
+    pub busy: Vec<String>,
 }
 
 /// Longest error text that is stored, in characters.
@@ -58,7 +61,7 @@ impl Ledger {
         let rows = session
             .query(&self.inner.sql.done, &[(&ids, Type::TEXT_ARRAY), (&tokens, Type::TEXT_ARRAY)], DEADLINE)
             .await?;
-        Ok(sort_out(&ids, rows.iter().map(|r| (r.get(0), false))))
+        Ok(sort_out(&ids, &rows))
     }
 
     /// Records failed attempts: the lease is cleared, the error stored, and the job is due again after its
@@ -84,7 +87,7 @@ impl Ledger {
                 DEADLINE,
             )
             .await?;
-        Ok(sort_out(&ids, rows.iter().map(|r| (r.get(0), r.get(1)))))
+        Ok(sort_out(&ids, &rows))
     }
 
     /// Gives claims back to the queue, due as before.
@@ -102,19 +105,24 @@ impl Ledger {
                 DEADLINE,
             )
             .await?;
-        Ok(sort_out(&ids, rows.iter().map(|r| (r.get(0), false))))
+        Ok(sort_out(&ids, &rows))
     }
 }
 
-fn sort_out(asked: &[&str], recorded: impl Iterator<Item = (String, bool)>) -> Finished {
+fn sort_out(asked: &[&str], rows: &[Row]) -> Finished {
     let mut out = Finished::default();
-    for (id, gave_up) in recorded {
-        if gave_up {
+    for row in rows {
+        let id: String = row.get(0);
+        if !row.get::<_, bool>(1) {
+            out.busy.push(id);
+            continue;
+        }
+        if row.get::<_, Option<bool>>(2) == Some(true) {
             out.gave_up.push(id.clone());
         }
         out.recorded.push(id);
     }
-    out.lost =
-        asked.iter().filter(|id| !out.recorded.iter().any(|r| r == *id)).map(|s| (*s).to_owned()).collect();
+    let ours = |id: &str| out.recorded.iter().chain(&out.busy).any(|o| o == id);
+    out.lost = asked.iter().filter(|id| !ours(id)).map(|id| (*id).to_owned()).collect();
     out
 }

@@ -70,7 +70,8 @@ impl Ledger {
         let rows = session.query(&self.inner.sql.find, &[(&id, Type::TEXT)], DEADLINE).await?;
         let Some(row) = rows.first() else { return Ok(Found::Gone) };
         if !row.get::<_, bool>(1) {
-            return Ok(Found::State { state: clean(row.get(0)) });
+            let state: Option<String> = row.get(0);
+            return Ok(Found::State { state: clean(state.as_deref().unwrap_or("without a state")) });
         }
         Ok(Found::Held {
             holder: clean(&row.get::<_, Option<String>>(2).unwrap_or_default()),

@@ -15,6 +15,8 @@ pub struct Renewed {
     pub renewed: Vec<(String, DateTime<Utc>)>,
     /// The lease has moved or expired: stop the job, never renew again.
     pub lost: Vec<String>,
+    /// Still held, but the row is locked by somebody else at this moment: try again.
+    pub busy: Vec<String>,
 }
 
 impl Ledger {
@@ -42,12 +44,15 @@ impl Ledger {
                 DEADLINE,
             )
             .await?;
-        let renewed: Vec<(String, DateTime<Utc>)> = rows.iter().map(|r| (r.get(0), r.get(1))).collect();
-        let lost = ids
-            .iter()
-            .filter(|id| !renewed.iter().any(|(r, _)| r == *id))
-            .map(|s| (*s).to_owned())
-            .collect();
-        Ok(Renewed { renewed, lost })
+        let mut out = Renewed::default();
+        for row in &rows {
+            match row.get(2) {
+                Some(expires) => out.renewed.push((row.get(0), expires)),
+                None => out.busy.push(row.get(0)),
+            }
+        }
+        let ours = |id: &str| out.renewed.iter().map(|(r, _)| r).chain(&out.busy).any(|o| o == id);
+        out.lost = ids.iter().filter(|id| !ours(id)).map(|id| (*id).to_owned()).collect();
+        Ok(out)
     }
 }

@@ -200,21 +200,30 @@ impl Builder<'_> {
         )
     }
 
-    /// `update … from unnest(ids, tokens …)`, fenced by id, token and state.
+    /// `update … from unnest(ids, tokens …)`, fenced by id, token and state, under a write lock.
     ///
-    /// The rows are locked in id order first. A late holder and the new one may end the same jobs at the
-    /// same moment; updated in whatever order a join brings them, they have been seen to deadlock.
+    /// Comes back with every claim that still is the caller's, whether it was changed, and `returning`: a
+    /// row that somebody else holds locked is passed over and told apart from a lost one. Waited for, one
+    /// row that a person looks at in an open transaction would cost the whole batch its leases; and rows
+    /// that are never waited for cannot deadlock.
     fn fenced_update(&self, set: &[String], extra: &str, input: &str, returning: &str) -> String {
         let p = self.p;
         format!(
-            "with held as materialized (\n  \
+            "with mine as materialized (\n  \
                select {id} as held_id, f.*\n  \
                from {rel} t join unnest({input} on {id} = f.id::{id_type}\n  \
+               where {token} = f.token and {running}{extra}\n\
+             ), held as materialized (\n  \
+               select f.*\n  \
+               from mine f join {rel} t on {id} = f.held_id\n  \
                where {token} = f.token and {running}{extra}\n  \
-               order by {id}\n  for update of t\n\
+               for update of t skip locked\n\
+             ), ended as (\n  \
+               update {rel} t set {set}\n  from held f\n  where {id} = f.held_id\n  \
+               returning {id} as held_id, {returning} as outcome\n\
              )\n\
-             update {rel} t set {set}\nfrom held f\nwhere {id} = f.held_id\n\
-             returning {id}::text{returning}",
+             select m.held_id::text, e.held_id is not null, e.outcome\n\
+             from mine m left join ended e on e.held_id = m.held_id",
             rel = p.relation(),
             set = set.join(", "),
             id = p.id(),
@@ -230,7 +239,7 @@ impl Builder<'_> {
         set.extend(self.p.clear_lease());
         set.extend(self.set(c.finished_at.as_ref(), "now()"));
         set.extend(self.set(c.done_at.as_ref(), "now()"));
-        self.fenced_update(&set, "", "$1::text[], $2::text[]) as f(id, token)", "")
+        self.fenced_update(&set, "", "$1::text[], $2::text[]) as f(id, token)", "false")
     }
 
     fn failed(&self) -> String {
@@ -256,7 +265,7 @@ impl Builder<'_> {
         ));
         set.extend(self.set(c.last_error.as_ref(), "f.error"));
         set.extend(self.set(c.finished_at.as_ref(), &format!("case when {last} then now() end")));
-        let gave_up = format!(", {} = {}", p.status(), quote_literal(&p.states.failed));
+        let gave_up = format!("{} = {}", p.status(), quote_literal(&p.states.failed));
         self.fenced_update(
             &set,
             "",
@@ -277,14 +286,14 @@ impl Builder<'_> {
         {
             set.push(format!("{} = greatest({} - f.refund, 0)", quote_ident(attempts), p.t(attempts)));
         }
-        self.fenced_update(&set, "", "$1::text[], $2::text[], $3::int[]) as f(id, token, refund)", "")
+        self.fenced_update(&set, "", "$1::text[], $2::text[], $3::int[]) as f(id, token, refund)", "false")
     }
 
     fn renew(&self) -> String {
         let Some(until) = &self.p.columns.locked_until else { return String::new() };
         let set = vec![format!("{} = now() + make_interval(secs => $3)", quote_ident(until))];
         let alive = format!(" and {} > now()", self.p.t(until));
-        let returning = format!(", {}::timestamptz", self.p.t(until));
+        let returning = format!("{}::timestamptz", self.p.t(until));
         self.fenced_update(&set, &alive, "$1::text[], $2::text[]) as f(id, token)", &returning)
     }
 
@@ -325,8 +334,8 @@ impl Builder<'_> {
         };
         format!(
             "with freed as (\n  update {rel} t set {set}\n  \
-               where {id} = $1::text::{id_type} and {token} = $2 and {running}\n    \
-                 and ({until} = $3 or ($3::timestamptz is null and not isfinite({until})))\n  \
+               where {id} = $1::text::{id_type} and coalesce({token}, '') = $2 and {running}\n    \
+                 and ({until} = $3 or ($3::timestamptz is null and ({shown}) is not true))\n  \
                returning {id}::text as id\n{noted}{woke})\n\
              select (select count(*) from freed), {woke_count}",
             rel = p.relation(),
@@ -335,6 +344,7 @@ impl Builder<'_> {
             id_type = self.types.id,
             token = p.token(),
             running = p.is_running_by_key(),
+            shown = self.is_shown(&until),
             woke = self.woke(),
             woke_count = self.woke_count(),
         )
@@ -350,7 +360,7 @@ impl Builder<'_> {
         let (Some(until), Some(holder)) = (&c.locked_until, &c.locked_by) else { return String::new() };
         let noted = if self.types.audit {
             "), noted as (\n  insert into pgwake.releases (operator, how, reason, ledger, job_id, holder, lease_token, locked_until, attempts, was_expired)\n  \
-             select $3, $4, $5, $6, k.id::text, k.holder, k.token, k.until, k.attempts, true\n  \
+             select $3, $4, $5, $6, k.id::text, coalesce(k.holder, ''), coalesce(k.token, ''), k.until, k.attempts, true\n  \
              from pick k join freed f on f.id = k.id\n  order by k.id\n"
         } else {
             ""
@@ -393,11 +403,17 @@ impl Builder<'_> {
         )
     }
 
+    /// Whether a time is one that a person can be shown: neither infinite nor beyond what the client's
+    /// calendar holds. Any other expiry, an empty one too, is shown as no end.
+    fn is_shown(&self, time: &str) -> String {
+        format!("{time} > '-infinity' and {time} < '10000-01-01'")
+    }
+
     fn finite(&self, column: Option<&String>) -> String {
         match column {
             Some(c) => {
                 let c = self.p.t(c);
-                format!("case when isfinite({c}) then {c}::timestamptz end")
+                format!("case when {} then {c}::timestamptz end", self.is_shown(&c))
             }
             None => "null::timestamptz".to_owned(),
         }

@@ -75,7 +75,7 @@ impl Profile {
     /// Held rows, written so that no partial index on the state can serve it: a planner with stale
     /// statistics would choose such an index over the primary key and walk every held row.
     pub fn is_running_by_key(&self) -> String {
-        format!("{}::text || '' = {}", self.status(), quote_literal(&self.states.running))
+        format!("coalesce({}::text, '') = {}", self.status(), quote_literal(&self.states.running))
     }
 
     /// Rows that gave up.

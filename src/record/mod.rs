@@ -1,7 +1,7 @@
 //! Writes and reads event streams: one JSON line per event, behind a line that says what it is.
 //!
 //! A sample is written as its difference from the one before of the same ledger (see `delta`), which
-//! makes a recording a tenth as large; every [`WHOLE_EVERY`]th is whole.
+//! makes a recording a tenth as large; every `WHOLE_EVERY`th is whole.
 //!
 //! A recording holds what the screen was told: samples, losses, wake-ups, actions. Payloads never reach
 //! an event; should a statement of another session carry one, its literals are hidden here once more.

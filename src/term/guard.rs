@@ -119,7 +119,7 @@ impl Guard {
         if MOUSE.load(Ordering::SeqCst) {
             execute!(out, EnableMouseCapture)?;
         }
-        self.terminal.clear()
+        self.forget()
     }
 
     /// Everything is drawn with the next frame, whatever the terminal shows now.
@@ -128,7 +128,14 @@ impl Guard {
         if !ENTERED.load(Ordering::SeqCst) {
             return Ok(());
         }
-        self.terminal.clear()
+        self.forget()
+    }
+
+    /// Forgets what the terminal shows. Not `Terminal::clear`, which asks the terminal where its cursor is
+    /// and waits for the answer among the keys.
+    fn forget(&mut self) -> io::Result<()> {
+        let size = self.terminal.size()?;
+        self.terminal.resize(size.into())
     }
 
     /// Puts a text on the clipboard on the side of the terminal (OSC 52), which works over SSH.

@@ -74,6 +74,7 @@ impl<H: Handler> Run<H> {
                 served.stats.wake.record(began.duration_since(woken));
             }
             scan.jobs += n as u64;
+            scan.doubted = false;
             served.stats.counters.found(scan.reason, n);
             if scan.reason == ScanReason::Fallback {
                 let timed = jobs.iter().filter(|j| j.timed || j.was_expired).count();
@@ -108,6 +109,7 @@ impl<H: Handler> Run<H> {
                     ends_at: began + lease,
                     handler: task,
                     ended: None,
+                    busy_until: None,
                 },
             );
         }
@@ -120,6 +122,9 @@ impl<H: Handler> Run<H> {
         let now = Instant::now();
         let served = &mut self.served[at];
         let (outcome, ended) = match earliest {
+            // It may have become due since the claim: that is no contention until a second claim has missed
+            // it, too.
+            Ok(Earliest::DueNow) if served.doubt() => (ClaimOutcome::Empty, None),
             Ok(Earliest::DueNow) => (ClaimOutcome::Contended, served.postpone(now + CONTENDED_PAUSE)),
             Ok(Earliest::In(pause)) => {
                 served.next_due = Some((now + pause, ScanReason::Fallback));

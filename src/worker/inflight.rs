@@ -22,6 +22,8 @@ pub(super) struct Held {
     pub handler: AbortHandle,
     /// How it ended, once it has; kept until the ledger has recorded it.
     pub ended: Option<Result<(), String>>,
+    /// Its end met a row that somebody else holds locked, and is recorded not before this moment.
+    pub busy_until: Option<Instant>,
 }
 
 /// All of them.
@@ -70,9 +72,17 @@ impl InFlight {
         Some(held)
     }
 
-    /// Jobs of one ledger that have ended and are not recorded.
-    pub(super) fn unrecorded(&self, ledger: usize) -> Vec<(&str, &Held)> {
-        self.of(ledger).filter(|(_, h)| h.ended.is_some()).collect()
+    /// Jobs of one ledger that have ended and are to be recorded by `now`.
+    pub(super) fn unrecorded(&self, ledger: usize, now: Instant) -> Vec<(&str, &Held)> {
+        let due = |h: &Held| h.ended.is_some() && h.busy_until.is_none_or(|at| at <= now);
+        self.of(ledger).filter(|(_, h)| due(h)).collect()
+    }
+
+    /// An end could not be recorded because somebody holds the row locked.
+    pub(super) fn busy(&mut self, key: &Key, until: Instant) {
+        if let Some(held) = self.jobs.get_mut(key) {
+            held.busy_until = Some(until);
+        }
     }
 
     /// Jobs of one ledger whose lease is to be renewed by `now`.
@@ -96,20 +106,30 @@ impl InFlight {
         }
     }
 
-    /// A renewal could not be sent: try again soon.
-    pub(super) fn renewal_failed(&mut self, ledger: usize, now: Instant) {
-        for (_, held) in self.jobs.iter_mut().filter(|((l, _), h)| *l == ledger && h.renew_at <= now) {
-            held.renew_at = now + Duration::from_secs(1);
+    /// Renewals could not be made: try again soon.
+    pub(super) fn renew_again<'a>(
+        &mut self,
+        ledger: usize,
+        ids: impl IntoIterator<Item = &'a String>,
+        now: Instant,
+    ) {
+        for id in ids {
+            if let Some(held) = self.jobs.get_mut(&(ledger, id.clone())) {
+                held.renew_at = now + Duration::from_secs(1);
+            }
         }
     }
 
-    /// The next moment at which a lease wants something. An end that waits to be recorded wants nothing at
-    /// the end of its lease: it is tried until the fence has decided.
-    pub(super) fn next(&self) -> Option<Instant> {
-        self.jobs
-            .values()
-            .map(|h| if h.ended.is_some() { h.renew_at } else { h.renew_at.min(h.ends_at) })
-            .min()
+    /// The next moment at which a lease wants something; nothing is recorded before `settle_after`. An end
+    /// that waits to be recorded wants nothing at the end of its lease: it is tried until the fence has
+    /// decided.
+    pub(super) fn next(&self, settle_after: Option<Instant>) -> Option<Instant> {
+        let at = |h: &Held| match (&h.ended, h.busy_until) {
+            (None, _) => h.renew_at.min(h.ends_at),
+            (Some(_), None) => h.renew_at,
+            (Some(_), Some(busy)) => h.renew_at.min(busy.max(settle_after.unwrap_or(busy))),
+        };
+        self.jobs.values().map(at).min()
     }
 
     /// Everything of one ledger, to give back.

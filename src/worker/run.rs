@@ -171,7 +171,7 @@ impl<H: Handler> Run<H> {
                 next = next.min(at);
             }
         };
-        sooner(self.inflight.next());
+        sooner(self.inflight.next(self.settle_after));
         sooner(self.settle_after);
         sooner(self.reports.then_some(self.heartbeat_at));
         sooner(self.reconnect_at);

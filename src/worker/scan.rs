@@ -13,6 +13,8 @@ pub(super) struct Scan {
     pub jobs: u64,
     /// The first wake-up it answers, until the first claim has been timed against it.
     pub woken: Option<Instant>,
+    /// A claim came back empty although something was due: it came in between, or somebody holds it locked.
+    pub doubted: bool,
 }
 
 /// One ledger as the worker serves it.
@@ -45,7 +47,7 @@ impl Served {
             _ => reason,
         };
         match &mut self.scan {
-            None => self.scan = Some(Scan { reason, jobs: 0, woken }),
+            None => self.scan = Some(Scan { reason, jobs: 0, woken, doubted: false }),
             Some(scan) if reason == ScanReason::Reconnect => scan.reason = reason,
             Some(scan) => scan.announce(reason),
         }
@@ -61,6 +63,11 @@ impl Served {
             }
             None => false,
         }
+    }
+
+    /// Doubts an empty claim; `false` when the one before was doubted already.
+    pub(super) fn doubt(&mut self) -> bool {
+        self.scan.as_mut().is_some_and(|scan| !std::mem::replace(&mut scan.doubted, true))
     }
 
     /// Looks again at `at` or before, because something becomes due by time then.

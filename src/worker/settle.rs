@@ -56,7 +56,7 @@ impl<H: Handler> Run<H> {
             let s = self.setup.settings;
             let mut done = Vec::new();
             let mut failed = Vec::new();
-            for (id, held) in self.inflight.unrecorded(at) {
+            for (id, held) in self.inflight.unrecorded(at, now) {
                 match &held.ended {
                     Some(Ok(())) => done.push((id.to_owned(), held.token.clone())),
                     Some(Err(error)) => failed.push(Failure {
@@ -135,6 +135,9 @@ impl<H: Handler> Run<H> {
         for id in finished.lost {
             self.lost(at, &id, what);
         }
+        for id in finished.busy {
+            self.inflight.busy(&(at, id), Instant::now() + AGAIN);
+        }
     }
 
     pub(super) fn lost(&mut self, at: usize, id: &str, what: &str) {
@@ -142,7 +145,7 @@ impl<H: Handler> Run<H> {
         let served = &mut self.served[at];
         served.stats.counters.jobs_lost += 1;
         let ledger = served.ledger.name().to_owned();
-        self.emit(WorkerEvent::Lost { ledger, id: id.to_owned(), what: what.to_owned() });
+        self.emit(WorkerEvent::Lost { ledger, id: crate::text::clean(id), what: what.to_owned() });
     }
 
     /// Renews leases at a third of their length; a lease that has moved or is over stops its job.
@@ -166,12 +169,13 @@ impl<H: Handler> Run<H> {
                     for id in renewed.lost {
                         self.lost(at, &id, "renew");
                     }
+                    self.inflight.renew_again(at, &renewed.busy, now);
                 }
                 Err(error) => {
                     if self.session.is_some() && error.is_session_lost() {
                         self.session_lost(&error);
                     }
-                    self.inflight.renewal_failed(at, now);
+                    self.inflight.renew_again(at, due.iter().map(|(id, _)| id), now);
                 }
             }
         }
@@ -207,6 +211,9 @@ impl<H: Handler> Run<H> {
                 self.session = timeout(left, super::connect(&self.setup)).await.ok().and_then(Result::ok);
             }
         }
+        // What has ended is recorded rather than given back, and run again, while that is possible at all.
+        self.settle_after = None;
+        self.settle(Instant::now() + AGAIN).await;
         let mut given_back = 0;
         for at in 0..self.served.len() {
             let rest: Vec<Giveback> = self

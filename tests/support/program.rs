@@ -83,11 +83,24 @@ pub struct Screen {
 }
 
 impl Screen {
-    pub fn start(args: &[&str], env: &[(&str, &str)], (cols, rows): (u16, u16)) -> Self {
-        let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
-        let pair = native_pty_system().openpty(size).unwrap();
+    pub fn start(args: &[&str], env: &[(&str, &str)], size: (u16, u16)) -> Self {
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_pgwake"));
         command.args(args);
+        Self::spawn(command, env, size)
+    }
+
+    /// Runs a script of the shell; the binary is `$PGWAKE`.
+    pub fn shell(script: &str, env: &[(&str, &str)], size: (u16, u16)) -> Self {
+        let mut command = CommandBuilder::new("sh");
+        command.args(["-c", script]);
+        let mut env = env.to_vec();
+        env.push(("PGWAKE", env!("CARGO_BIN_EXE_pgwake")));
+        Self::spawn(command, &env, size)
+    }
+
+    fn spawn(mut command: CommandBuilder, env: &[(&str, &str)], (cols, rows): (u16, u16)) -> Self {
+        let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
         command.env_clear();
         for (k, v) in clean_env() {
             command.env(k, v);

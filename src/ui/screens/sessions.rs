@@ -90,7 +90,7 @@ fn title(ui: Ui<'_>, n: usize) -> Vec<Piece> {
     let now = ui.app.server_now(ui.now);
     if let Some(all) = s.sessions.value() {
         let long = all.iter().filter(|s| s.marks.contains(&SessionMark::LongTransaction)).count();
-        pieces.push((format!(" · {n} worth a look"), ui.style(Role::Dim)));
+        pieces.push((format!(" · {n} listed"), ui.style(Role::Dim)));
         if long > 0 {
             let limit = age(ui.app.setup().thresholds.long_transaction_s);
             let many = if long == 1 { "transaction" } else { "transactions" };

@@ -213,7 +213,11 @@ fn classes(ui: Ui<'_>) -> Vec<Vec<Piece>> {
     let most = tape.classes().iter().copied().max().unwrap_or(0).max(1);
     let mut bars = vec![("here ".to_owned(), ui.style(Role::Dim))];
     let mut names = vec![("≤ ms ".to_owned(), ui.style(Role::Dim))];
-    for (i, n) in tape.classes().iter().enumerate() {
+    // only the classes between the shortest and the longest: a narrow panel shows them all
+    let all = tape.classes();
+    let first = all.iter().position(|n| *n > 0).unwrap_or(0);
+    let last = all.iter().rposition(|n| *n > 0).unwrap_or(0);
+    for (i, n) in all.iter().enumerate().take(last + 1).skip(first) {
         let name = CLASSES_MS.get(i).map_or("more".to_owned(), |ms| {
             if *ms >= 1_000.0 { format!("{:.0}s", ms / 1e3) } else { format!("{ms:.0}") }
         });

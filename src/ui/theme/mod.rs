@@ -88,7 +88,9 @@ impl Theme {
         if filled && background.is_none() {
             return Err(file.bad("filled needs a background"));
         }
-        Ok(Self { name: file.name.clone(), styles, background, filled, ascii: false, mono: false })
+        // a theme without any colour has none in the head line either
+        let mono = styles.iter().all(|s| s.fg.is_none() && s.bg.is_none());
+        Ok(Self { name: file.name.clone(), styles, background, filled, ascii: false, mono })
     }
 
     /// The same without any colour: symbols, words and weight carry the meaning.
@@ -244,6 +246,7 @@ mod tests {
     #[test]
     fn without_colour_there_is_none_and_mono_is_that() {
         let mono = Theme::load("mono").unwrap();
+        assert_eq!(mono.bar(Some("red")), None);
         for theme in all() {
             let theme = theme.without_colour();
             for (role, _) in Role::ALL {
