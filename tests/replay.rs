@@ -214,8 +214,8 @@ impl Running {
         while !self.screen.screen().contents().contains(text) {
             let left = end.saturating_duration_since(Instant::now());
             match self.output.recv_timeout(left) {
-                Ok(bytes) => self.screen.process(&bytes),
-                Err(_) => panic!("{text:?} never came:\n{}", self.screen.screen().contents()),
+                Ok(bytes) if !left.is_zero() => self.screen.process(&bytes),
+                _ => panic!("{text:?} never came:\n{}", self.screen.screen().contents()),
             }
         }
     }
@@ -225,9 +225,17 @@ impl Running {
         self.keys.flush().unwrap();
     }
 
-    fn quit(mut self) {
-        self.press("q");
+    fn quit(&mut self) {
+        // works whatever is open
+        self.press("\x03");
         assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -272,6 +280,13 @@ async fn a_recording_of_a_real_session_is_private_replays_and_holds_no_payload()
     })
     .await;
     assert!(!text.contains("MARKER"), "a payload");
+    // seen on the screen because it was asked for, and still not in the recording
+    run.press("2");
+    run.wait("mail.send");
+    run.press("\r");
+    run.wait("attempts");
+    run.press("v");
+    run.wait("MARKER-7c1e");
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
     run.quit();
     assert!(!fs::read_to_string(&path).unwrap().contains("MARKER"));

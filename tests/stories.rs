@@ -33,7 +33,7 @@ const KEPT: u64 = 305;
 const CALM: u64 = 289;
 
 /// For how long the single leases are kept, seconds: they are most of a recording.
-const LEASES: u64 = 12;
+const LEASES: u64 = 9;
 
 fn raw() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("stories")
@@ -300,6 +300,8 @@ fn cut(events: Vec<Stamped>) -> Vec<Stamped> {
                 }
                 !folded
             }
+            // it comes every few seconds and changes slowly
+            Event::Backlog(backlog) => backlog.ledger == "jobs" && event.mono_ms + 45_000 >= end,
             Event::Sample(_) | Event::Wake(_) => false,
             Event::Note(_) => false,
             _ => true,
