@@ -160,8 +160,9 @@ async fn after_a_standstill_it_listens_anew_and_draws_everything() {
     let job = Job::start("stop", "").await;
     let before = sessions(&job.db, "listen").await;
     job.signal("-STOP");
-    // the standstill itself is what is tried here: longer than a gap that passes for normal
-    std::thread::sleep(Duration::from_secs(7));
+    // the standstill itself is what is tried here: well longer than a gap that passes for normal, which is
+    // counted from the tick before it
+    std::thread::sleep(Duration::from_secs(14));
     job.signal("-CONT");
     wait_until("another listener", DEADLINE, async || {
         let now = sessions(&job.db, "listen").await;
