@@ -7,7 +7,6 @@
 use tokio_postgres::types::Type;
 
 use super::Ledger;
-use super::read::rows;
 use super::sql::Types;
 use crate::model::{JobFacts, JobRow, JobState, Looked, PastRelease, Payload, TableFacts, TypeCount};
 use crate::pg::{Error, Session};
@@ -219,7 +218,7 @@ impl Ledger {
     pub async fn by_type(&self, session: &Session, state: JobState, limit: i64) -> Result<Looked, Error> {
         let Some(at) = STATES.iter().position(|s| *s == state) else { return Ok(Looked::default()) };
         let sql = &self.inner.sql.backlog.by_type[at];
-        let rows = rows(session, sql, &[(&(limit + 1), Type::INT8), (&TYPES, Type::INT8)]).await?;
+        let rows = session.rows(sql, &[(&(limit + 1), Type::INT8), (&TYPES, Type::INT8)]).await?;
         let seen: i64 = rows.first().map_or(0, |r| r.get(4));
         Ok(Looked {
             types: rows
@@ -250,7 +249,7 @@ impl Ledger {
     ) -> Result<Vec<JobRow>, Error> {
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
             [(&among, Type::INT8), (&key, Type::TEXT), (&limit, Type::INT8)];
-        Ok(rows(session, &self.inner.sql.backlog.jobs, &params).await?.iter().map(job_row).collect())
+        Ok(session.rows(&self.inner.sql.backlog.jobs, &params).await?.iter().map(job_row).collect())
     }
 
     /// One job in full; its payload only when asked for, and only the beginning of it.
@@ -260,7 +259,7 @@ impl Ledger {
     pub async fn job(&self, session: &Session, id: &str, payload: bool) -> Result<Option<JobFacts>, Error> {
         let b = &self.inner.sql.backlog;
         let sql = if payload { &b.job_with_payload } else { &b.job };
-        let rows = rows(session, sql, &[(&id, Type::TEXT)]).await?;
+        let rows = session.rows(sql, &[(&id, Type::TEXT)]).await?;
         let Some(r) = rows.first() else { return Ok(None) };
         let bytes = |i: usize| r.get::<_, Option<i64>>(i).and_then(|n| u64::try_from(n).ok());
         let error: Option<String> = r.get(7);
@@ -287,7 +286,7 @@ impl Ledger {
     pub async fn releases_of(&self, session: &Session, id: &str) -> Result<Vec<PastRelease>, Error> {
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
             [(&self.name(), Type::TEXT), (&id, Type::TEXT), (&RELEASES, Type::INT8)];
-        let rows = rows(session, PAST, &params).await?;
+        let rows = session.rows(PAST, &params).await?;
         Ok(rows
             .iter()
             .map(|r| PastRelease {
@@ -305,7 +304,7 @@ impl Ledger {
     /// As any statement; 55P03 while somebody holds the table against readers.
     pub async fn table_facts(&self, session: &Session) -> Result<Option<TableFacts>, Error> {
         let relation = self.profile().relation();
-        let rows = rows(session, TABLE, &[(&relation, Type::TEXT)]).await?;
+        let rows = session.rows(TABLE, &[(&relation, Type::TEXT)]).await?;
         let Some(r) = rows.first().filter(|r| r.get(0)) else { return Ok(None) };
         let number = |i: usize| r.get::<_, Option<i64>>(i).and_then(|n| u64::try_from(n).ok());
         Ok(Some(TableFacts {

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use tokio_postgres::Row;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 
 use super::Ledger;
 use crate::pg::{Error, Session};
@@ -46,22 +46,13 @@ pub struct CappedCounts {
     pub failed: (u64, bool),
 }
 
-/// Rows of a statement of ours, pipelined: no wait between them when awaited together.
-pub(super) async fn rows(
-    session: &Session,
-    sql: &str,
-    params: &[(&(dyn ToSql + Sync), Type)],
-) -> Result<Vec<Row>, Error> {
-    session.client().query_typed(sql, params).await.map_err(|e| session.reason(e))
-}
-
 impl Ledger {
     /// Jobs per state, each up to `cap`, of one snapshot.
     ///
     /// # Errors
     /// As any statement; the session's own statement_timeout bounds it.
     pub async fn counts(&self, session: &Session, cap: i64) -> Result<CappedCounts, Error> {
-        let rows = rows(session, &self.inner.sql.counts, &[(&(cap + 1), Type::INT8)]).await?;
+        let rows = session.rows(&self.inner.sql.counts, &[(&(cap + 1), Type::INT8)]).await?;
         let at = |i: usize| under_cap(rows.first().map_or(0, |r| r.get(i)), cap);
         Ok(CappedCounts { ready: at(0), scheduled: at(1), running: at(2), expired: at(3), failed: at(4) })
     }
@@ -76,12 +67,9 @@ impl Ledger {
         holder: Option<&str>,
         cap: i64,
     ) -> Result<(u64, bool), Error> {
-        let rows = rows(
-            session,
-            &self.inner.sql.count_expired_of,
-            &[(&(cap + 1), Type::INT8), (&holder, Type::TEXT)],
-        )
-        .await?;
+        let rows = session
+            .rows(&self.inner.sql.count_expired_of, &[(&(cap + 1), Type::INT8), (&holder, Type::TEXT)])
+            .await?;
         Ok(under_cap(rows.first().map_or(0, |r| r.get(0)), cap))
     }
 
@@ -90,7 +78,7 @@ impl Ledger {
     /// # Errors
     /// As any statement.
     pub async fn oldest_ready(&self, session: &Session) -> Result<Option<f64>, Error> {
-        Ok(rows(session, &self.inner.sql.oldest_ready, &[]).await?.first().map(|r| r.get(0)))
+        Ok(session.rows(&self.inner.sql.oldest_ready, &[]).await?.first().map(|r| r.get(0)))
     }
 
     /// Seconds until the next scheduled job; `None` when nothing is scheduled.
@@ -98,7 +86,7 @@ impl Ledger {
     /// # Errors
     /// As any statement.
     pub async fn next_scheduled(&self, session: &Session) -> Result<Option<f64>, Error> {
-        Ok(rows(session, &self.inner.sql.next_scheduled, &[]).await?.first().map(|r| r.get(0)))
+        Ok(session.rows(&self.inner.sql.next_scheduled, &[]).await?.first().map(|r| r.get(0)))
     }
 
     /// Leases, earliest expiry first, at most `limit`.
@@ -106,7 +94,7 @@ impl Ledger {
     /// # Errors
     /// As any statement.
     pub async fn leases(&self, session: &Session, limit: i64) -> Result<Vec<LeaseRow>, Error> {
-        let rows = rows(session, &self.inner.sql.leases, &[(&limit, Type::INT8)]).await?;
+        let rows = session.rows(&self.inner.sql.leases, &[(&limit, Type::INT8)]).await?;
         Ok(rows.iter().map(lease).collect())
     }
 
@@ -116,7 +104,7 @@ impl Ledger {
     /// As any statement; also an id that the column's type does not take.
     pub async fn lease_of(&self, session: &Session, id: &str) -> Result<Option<LeaseRow>, Error> {
         let rows =
-            rows(session, &self.inner.sql.lease_of, &[(&1_i64, Type::INT8), (&id, Type::TEXT)]).await?;
+            session.rows(&self.inner.sql.lease_of, &[(&1_i64, Type::INT8), (&id, Type::TEXT)]).await?;
         Ok(rows.first().map(lease))
     }
 
@@ -127,9 +115,9 @@ impl Ledger {
     /// As any statement.
     pub async fn arrived(&self, session: &Session) -> Result<Option<i64>, Error> {
         let Some(sequence) = &self.inner.sequence else { return Ok(None) };
-        let rows =
-            rows(session, "select pg_sequence_last_value($1::text::regclass)", &[(sequence, Type::TEXT)])
-                .await?;
+        let rows = session
+            .rows("select pg_sequence_last_value($1::text::regclass)", &[(sequence, Type::TEXT)])
+            .await?;
         Ok(rows.first().and_then(|r| r.get(0)))
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use tokio_postgres::Row;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::Type;
 
 use crate::model::{NotifyLock, Session as Listed, SessionMark};
 use crate::pg::{Error, Session};
@@ -14,14 +14,6 @@ use crate::text::{clean, without_literals};
 const SESSIONS: i64 = 100;
 /// Backends whose application_name is looked at for holders, at most.
 const BACKENDS: i64 = 1000;
-
-async fn rows(
-    session: &Session,
-    sql: &str,
-    params: &[(&(dyn ToSql + Sync), Type)],
-) -> Result<Vec<Row>, Error> {
-    session.client().query_typed(sql, params).await.map_err(|e| session.reason(e))
-}
 
 fn first(rows: Vec<Row>) -> Result<Row, Error> {
     rows.into_iter().next().ok_or_else(|| {
@@ -34,16 +26,14 @@ fn first(rows: Vec<Row>) -> Result<Row, Error> {
 
 /// The server's clock and whether it is in recovery.
 pub(super) async fn clock(session: &Session) -> Result<(DateTime<Utc>, bool), Error> {
-    let row = first(rows(session, "select now(), pg_is_in_recovery()", &[]).await?)?;
+    let row = first(session.rows("select now(), pg_is_in_recovery()", &[]).await?)?;
     Ok((row.get(0), row.get(1)))
 }
 
 /// Version text, version number, in recovery, read-only by default for others.
 pub(super) async fn server(session: &Session) -> Result<(String, i32, bool), Error> {
     let row = first(
-        rows(
-            session,
-            "select current_setting('server_version'), current_setting('server_version_num')::int, pg_is_in_recovery()",
+        session.rows("select current_setting('server_version'), current_setting('server_version_num')::int, pg_is_in_recovery()",
             &[],
         )
         .await?,
@@ -74,19 +64,19 @@ pub(super) async fn limits(session: &Session, probe: Duration) -> Result<(), Err
 /// `pg_notification_queue_usage()`: share of the server's notification queue in use. Asking also makes
 /// the server move the queue's tail on.
 pub(super) async fn queue_usage(session: &Session) -> Result<f64, Error> {
-    Ok(first(rows(session, "select pg_notification_queue_usage()", &[]).await?)?.get(0))
+    Ok(first(session.rows("select pg_notification_queue_usage()", &[]).await?)?.get(0))
 }
 
 /// Client sessions and max_connections.
 pub(super) async fn connections(session: &Session) -> Result<(i64, i64), Error> {
     let row = first(
-        rows(
-            session,
-            "select (select count(*) from pg_stat_activity where backend_type = 'client backend'),
+        session
+            .rows(
+                "select (select count(*) from pg_stat_activity where backend_type = 'client backend'),
                     current_setting('max_connections')::bigint",
-            &[],
-        )
-        .await?,
+                &[],
+            )
+            .await?,
     )?;
     Ok((row.get(0), row.get(1)))
 }
@@ -94,9 +84,7 @@ pub(super) async fn connections(session: &Session) -> Result<(i64, i64), Error> 
 /// The lock on which commits that notified queue up (manual: pg_locks; the object is database 0).
 pub(super) async fn notify_lock(session: &Session) -> Result<NotifyLock, Error> {
     let row = first(
-        rows(
-            session,
-            "select min(pid) filter (where granted), count(*) filter (where not granted)
+        session.rows("select min(pid) filter (where granted), count(*) filter (where not granted)
              from pg_locks
              where locktype = 'object' and classid = 'pg_database'::regclass and objid = 0 and database = 0",
             &[],
@@ -110,9 +98,7 @@ pub(super) async fn notify_lock(session: &Session) -> Result<NotifyLock, Error> 
 /// that proves itself with a heartbeat has another last statement; those of this program bear it in their
 /// name.
 pub(super) async fn sessions(session: &Session, long: Duration) -> Result<Vec<Listed>, Error> {
-    let rows = rows(
-        session,
-        "select pid, usename::text, application_name, state,
+    let rows = session.rows("select pid, usename::text, application_name, state,
                 case when wait_event is not null then wait_event_type || '/' || wait_event end,
                 extract(epoch from now() - xact_start)::float8,
                 left(query, 200), coalesce(query ilike 'listen%' or application_name like '%/listen%', false),
@@ -154,13 +140,13 @@ pub(super) async fn sessions(session: &Session, long: Duration) -> Result<Vec<Li
 
 /// application_name and pid of this database's sessions: a holder whose name is there has a backend.
 pub(super) async fn backends(session: &Session) -> Result<Vec<(String, i32)>, Error> {
-    let rows = rows(
-        session,
-        "select application_name, pid from pg_stat_activity
+    let rows = session
+        .rows(
+            "select application_name, pid from pg_stat_activity
          where datname = current_database() and backend_type = 'client backend' and application_name <> ''
          limit $1",
-        &[(&BACKENDS, Type::INT8)],
-    )
-    .await?;
+            &[(&BACKENDS, Type::INT8)],
+        )
+        .await?;
     Ok(rows.iter().map(|r| (clean(r.get(0)), r.get(1))).collect())
 }

@@ -190,6 +190,15 @@ impl Session {
         }
     }
 
+    /// Like [`Session::query`] without a deadline of its own, for probes that are sent together: the session's
+    /// statement_timeout bounds each, and whoever awaits them all bounds the whole.
+    ///
+    /// # Errors
+    /// The server's refusal, or the session's end with its real reason.
+    pub async fn rows(&self, sql: &str, params: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Row>, Error> {
+        self.client.query_typed(sql, params).await.map_err(|e| self.reason(e))
+    }
+
     /// Like [`Session::query`], for a statement that returns exactly one row.
     ///
     /// # Errors
