@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::Ledger;
+use super::{DEADLINE, Ledger};
 use crate::pg::{Error, Session};
 use crate::text::clean;
 
@@ -52,7 +52,7 @@ pub(super) async fn rows(
     sql: &str,
     params: &[(&(dyn ToSql + Sync), Type)],
 ) -> Result<Vec<Row>, Error> {
-    session.client().query_typed(sql, params).await.map_err(|e| session.reason(e))
+    session.query(sql, params, DEADLINE).await
 }
 
 impl Ledger {

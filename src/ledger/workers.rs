@@ -124,11 +124,7 @@ pub async fn delete_worker(session: &Session, name: &str) -> Result<(), Error> {
 /// # Errors
 /// As any statement; 42P01 where the schema is not there.
 pub async fn workers(session: &Session, ledger: &str) -> Result<Vec<WorkerRow>, Error> {
-    let rows = session
-        .client()
-        .query_typed(LIST, &[(&ledger, Type::TEXT)])
-        .await
-        .map_err(|e| session.reason(e))?;
+    let rows = session.query(LIST, &[(&ledger, Type::TEXT)], DEADLINE).await?;
     Ok(rows.iter().map(worker).collect())
 }
 

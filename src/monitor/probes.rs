@@ -20,7 +20,7 @@ async fn rows(
     sql: &str,
     params: &[(&(dyn ToSql + Sync), Type)],
 ) -> Result<Vec<Row>, Error> {
-    session.client().query_typed(sql, params).await.map_err(|e| session.reason(e))
+    session.query(sql, params, crate::ledger::DEADLINE).await
 }
 
 fn first(rows: Vec<Row>) -> Result<Row, Error> {
