@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 
 use super::{Failure, Outcome, conninfo_to_change, print, profiles};
 use crate::cli::{Connect, Release};
@@ -90,11 +90,12 @@ async fn single(session: &Session, operator: &mut Operator, ledger: &Ledger, arg
                 continue;
             }
         };
-        let (lease, expired) = seen(row);
+        let now = ledger::server_now(session).await.map_err(|e| Failure::failed(e.loss()))?;
+        let (lease, expired) = seen(row, now);
         let state = match lease.expires {
             None => "its lease never ends".to_owned(),
             Some(e) => {
-                let left = (e - Utc::now()).as_seconds_f64();
+                let left = (e - now).as_seconds_f64();
                 if expired {
                     format!("expired {}", ago(-left))
                 } else {
@@ -134,8 +135,7 @@ async fn single(session: &Session, operator: &mut Operator, ledger: &Ledger, arg
     if failures.is_empty() { Ok(()) } else { Err(Failure::failed(failures.join("; "))) }
 }
 
-fn seen(row: LeaseRow) -> (Lease, bool) {
-    let now = Utc::now();
+fn seen(row: LeaseRow, now: DateTime<Utc>) -> (Lease, bool) {
     let lease = Lease {
         id: row.id,
         token: row.token,

@@ -26,7 +26,7 @@ use std::time::Duration;
 pub use claim::{Claim, Earliest, Job};
 pub use enqueue::NewJob;
 pub use finish::{Failure, Finished, Giveback};
-pub use load::{Load, load};
+pub use load::{Load, load, server_now};
 pub use migrate::{Migrated, migrate, migrations};
 pub use open::{LedgerError, Problem, detect, open_all};
 pub use practice::{create_database, terminate_listeners};
