@@ -148,7 +148,6 @@ async fn serve(
             return;
         }
     };
-    let read_only = sampler.server().read_only.clone();
     let channels: Vec<String> =
         sampler.ledgers().iter().filter_map(|l| l.channel().map(str::to_owned)).collect();
     let sink: Arc<dyn Sink> = feed;
@@ -163,7 +162,8 @@ async fn serve(
     let operator = Operator::new(
         monitor.conninfo.clone(),
         monitor.profiles.clone(),
-        read_only,
+        // Not what the server was when it was first seen: a standby may be promoted, and refuses by itself.
+        monitor.read_only.clone(),
         "from the dashboard".to_owned(),
         AuditFile::default_place(),
         sink.clone(),

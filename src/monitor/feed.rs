@@ -2,14 +2,14 @@
 //!
 //! The network side calls [`Feed::emit`] and never waits: of samples only the newest per ledger is
 //! kept, wake-ups on one channel fold into one, and of everything else the oldest is dropped when the
-//! reader is too slow, which is counted and shown. The reader awaits [`Feed::next`].
+//! reader is too slow (mere news first), which is counted and shown. The reader awaits [`Feed::next`].
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::model::{Event, Sink, Wake};
+use crate::model::{Event, Sink, Wake, WorkerEvent};
 
 /// Events kept for a slow reader.
 const KEEP: usize = 1024;
@@ -66,6 +66,19 @@ pub fn note(sink: &dyn Sink, text: &str) {
     sink.emit(Event::Note(crate::model::Note { warn: false, text: crate::text::clean(text) }));
 }
 
+/// Whether an event only tells something: one that also changes a state is dropped last, or the screen
+/// would show the old state for ever.
+fn is_news(event: &Event) -> bool {
+    match event {
+        Event::Wake(_) | Event::Note(_) => true,
+        Event::Worker(worker) => !matches!(
+            worker,
+            WorkerEvent::Started { .. } | WorkerEvent::Stopped { .. } | WorkerEvent::Budget { .. }
+        ),
+        _ => false,
+    }
+}
+
 impl Sink for Feed {
     fn emit(&self, event: Event) {
         {
@@ -91,7 +104,8 @@ impl Sink for Feed {
                 _ => q.events.push_back(event),
             }
             while q.events.len() > KEEP {
-                q.events.pop_front();
+                let oldest = q.events.iter().position(is_news).unwrap_or(0);
+                q.events.remove(oldest);
                 q.dropped += 1;
             }
         }

@@ -88,8 +88,12 @@ impl Operator {
             let (session, ledger) = self.ledger(ledger).await?;
             ledger.release(session, seen, &audit).await
         };
-        let outcome = self.checked(outcome)?;
-        let event = match outcome {
+        let what = format!("job {} held by {} token {}", seen.id, seen.holder, seen.token);
+        if let Err(error) = &outcome {
+            // Whether it was released is not known when the answer was lost: tried it was.
+            self.write_down(ledger, "one", &what, &format!("error: {}", error.loss()));
+        }
+        let event = match self.checked(outcome)? {
             Release::Freed => ActionEvent::Released {
                 ledger: ledger.to_owned(),
                 id: seen.id.clone(),
@@ -103,7 +107,6 @@ impl Operator {
             ActionEvent::MovedOn { found, .. } => format!("nothing done: now {found}"),
             _ => "released".to_owned(),
         };
-        let what = format!("job {} held by {} token {}", seen.id, seen.holder, seen.token);
         self.write_down(ledger, "one", &what, &outcome);
         self.say(event.clone());
         Ok(event)
