@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::{Failure, Outcome, conninfo_to_change, print, profiles};
 use crate::cli::{Connect, Release};
 use crate::ledger::{self, LeaseRow, Ledger};
-use crate::model::{ActionEvent, Lease};
+use crate::model::{ActionEvent, Event, Lease};
 use crate::monitor::{AuditFile, Operator};
 use crate::pg::{Purpose, Session};
 use crate::text::{age, ago, count};
@@ -32,14 +32,19 @@ pub(super) async fn run(connect: &Connect, args: Release) -> Outcome {
         [first, ..] if connect.profile.is_empty() => first.clone(),
         _ => return Err(Failure::usage("release: give one --profile")),
     };
-    let quiet = |_| ();
+    // Results are printed from what the operator returns; a warning (the audit file) comes only this way.
+    let warn = |event| {
+        if let Event::Note(note) = event {
+            eprintln!("pgwake: {}", note.text);
+        }
+    };
     let mut operator = Operator::new(
         conninfo,
         vec![ledger.profile().clone()],
         (!ledger.may_write()).then(|| "this role may not update the table".to_owned()),
         args.reason.clone(),
         AuditFile::default_place(),
-        Arc::new(quiet),
+        Arc::new(warn),
     );
     if args.ids.is_empty() {
         bulk(&mut operator, &ledger, &args).await

@@ -74,6 +74,11 @@ impl Ledger {
         self.inner.profile.channel.as_deref()
     }
 
+    /// Whether its rows have a message key.
+    pub fn has_key(&self) -> bool {
+        self.inner.profile.columns.key.is_some()
+    }
+
     /// Whether handlers that do no work may touch it.
     pub fn is_scratch(&self) -> bool {
         self.inner.scratch
