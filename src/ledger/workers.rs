@@ -110,12 +110,18 @@ pub async fn upsert_worker(session: &Session, w: &WorkerRow) -> Result<(), Error
     Ok(())
 }
 
-/// Removes a worker's rows on its orderly end.
+/// Removes a worker's rows on its orderly end; not those of another process that bears the same name.
 ///
 /// # Errors
 /// As any statement.
-pub async fn delete_worker(session: &Session, name: &str) -> Result<(), Error> {
-    session.query("delete from pgwake.workers where name = $1", &[(&name, Type::TEXT)], DEADLINE).await?;
+pub async fn delete_worker(session: &Session, name: &str, host: &str, pid: i32) -> Result<(), Error> {
+    session
+        .query(
+            "delete from pgwake.workers where name = $1 and host = $2 and pid = $3",
+            &[(&name, Type::TEXT), (&host, Type::TEXT), (&pid, Type::INT4)],
+            DEADLINE,
+        )
+        .await?;
     Ok(())
 }
 

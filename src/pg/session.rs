@@ -147,11 +147,6 @@ impl Session {
         self.pid
     }
 
-    /// The driver's client, to pipeline statements on.
-    pub fn client(&self) -> &Client {
-        &self.client
-    }
-
     /// The driver's client, for a library that wants it whole.
     pub fn client_mut(&mut self) -> &mut Client {
         &mut self.client
