@@ -71,6 +71,8 @@ async fn a_ledger_with_rows_is_not_marked_as_scratch() {
     assert!(ran.err.contains("ledger jobs is not empty"), "{ran:?}");
     let refused = run(&["work", db.conninfo(), "--handler", "noop", "--until-empty"], &[], "");
     fails(&refused, 1, &["ledger jobs is not marked as scratch", "pgwake migrate --scratch"]);
+    let keyed = run(&["enqueue", "mail", "--key", "k", "-d", db.conninfo()], &[], "");
+    fails(&keyed, 2, &["ledger jobs has no message key"]);
 }
 
 #[tokio::test]

@@ -309,3 +309,25 @@ async fn a_crash_between_publishing_and_sent_publishes_again_and_the_consumer_ap
     // the first one was only slow: it comes back, and changes nothing
     assert_eq!(ledger.done(&session, &[key(&first)]).await.unwrap().lost, [first.id]);
 }
+
+/// The write lock is taken and never waited for: a locked row is neither changed nor called lost.
+#[tokio::test]
+async fn a_row_that_another_session_holds_locked_is_busy_and_the_rest_is_recorded() {
+    for (db, session, ledger) in every_builtin().await {
+        let all = fill(&session, &ledger, 2).await;
+        let jobs = claim(&session, &ledger, "w", 2, LONG).await;
+        let claims: Vec<_> = jobs.iter().map(key).collect();
+        let other = db.connect().await;
+        let relation = ledger.profile().relation();
+        run(&other, &format!("begin; select from {relation} where id = {} for update", all[0])).await;
+        let renewed = ledger.renew(&session, &claims, LONG).await.unwrap();
+        assert_eq!((renewed.busy, renewed.lost), (vec![all[0].clone()], vec![]));
+        assert_eq!(renewed.renewed.len(), 1);
+        let done = ledger.done(&session, &claims).await.unwrap();
+        assert_eq!((done.recorded, done.busy), (vec![all[1].clone()], vec![all[0].clone()]));
+        assert_eq!(done.lost, Vec::<String>::new());
+        run(&other, "rollback").await;
+        let done = ledger.done(&session, &claims).await.unwrap();
+        assert_eq!((done.recorded, done.lost), (vec![all[0].clone()], vec![all[1].clone()]));
+    }
+}

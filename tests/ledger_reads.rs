@@ -229,3 +229,17 @@ async fn a_scratch_mark_is_given_to_an_empty_ledger_only_and_stays() {
     fill(&session, &marked, 1).await;
     mark_scratch(&session, &marked).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_worker_that_leaves_removes_its_own_rows_and_not_those_of_a_namesake() {
+    let db = migrated().await;
+    let session = session_for(&db, Purpose::Work).await;
+    let client = db.connect().await;
+    let row =
+        "insert into pgwake.workers (name, ledger, host, pid, version) values ('w', 'jobs', 'h', 7, '0')";
+    run(&client, row).await;
+    for (host, pid, left) in [("h", 8, 1), ("other", 7, 1), ("h", 7, 0)] {
+        pgwake::ledger::delete_worker(&session, "w", host, pid).await.unwrap();
+        assert_eq!(number(&client, "select count(*) from pgwake.workers").await, left);
+    }
+}

@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::time::{Duration, Instant};
+
 use pgwake::demo::{Halt, Options, Server};
 use pgwake::model::{Listen, Wake};
 use pgwake::pg::{ListenConfig, ListenState};
@@ -144,6 +146,8 @@ async fn killed_20_times_it_counts_20_losses_and_one_session_is_left() {
     let (mut listening, mut up) = Listening::up(config(db.conninfo(), &["work"])).await;
     let client = db.connect().await;
     for n in 2..=21 {
+        // Each has lived for a while: what happens to sessions that end as they begin is another test.
+        tokio::time::sleep(Duration::from_millis(550)).await;
         terminate(&client, up.pid).await;
         up = listening.generation(n).await;
         assert_eq!(up.generation, n);
@@ -162,6 +166,21 @@ async fn killed_20_times_it_counts_20_losses_and_one_session_is_left() {
         (number(&client, LISTENERS).await == 0).then_some(())
     })
     .await;
+}
+
+/// As by a proxy that lets every session in and throws it out again.
+#[tokio::test]
+async fn sessions_that_end_as_soon_as_they_begin_are_opened_with_growing_pauses() {
+    let db = database().await;
+    let (mut listening, mut up) = Listening::up(config(db.conninfo(), &["work"])).await;
+    let client = db.connect().await;
+    let began = Instant::now();
+    for n in 2..=5 {
+        terminate(&client, up.pid).await;
+        up = listening.generation(n).await;
+    }
+    // 0.2 + 0.4 + 0.8 + 1.6 s, less what a busy machine may have let the sessions live.
+    assert!(began.elapsed() >= Duration::from_millis(1400), "{:?}", began.elapsed());
 }
 
 #[tokio::test]

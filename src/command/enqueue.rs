@@ -23,11 +23,17 @@ pub(super) async fn run(connect: &Connect, args: Enqueue) -> Outcome {
             "no ledger of a known profile in this database; create one with: pgwake migrate",
         ));
     };
-    let run_at = args
-        .after
-        .map(|after| chrono::TimeDelta::from_std(after).map(|d| chrono::Utc::now() + d))
-        .transpose()
-        .map_err(Failure::usage)?;
+    if args.key.is_some() && !ledger.has_key() {
+        return Err(Failure::usage(format!(
+            "--key: ledger {} has no message key; name another with --profile",
+            ledger.name()
+        )));
+    }
+    let run_at = match args.after.map(chrono::TimeDelta::from_std).transpose().map_err(Failure::usage)? {
+        // By the server's clock, by which it becomes due.
+        Some(after) => Some(ledger::server_now(&session).await.map_err(Failure::failed)? + after),
+        None => None,
+    };
     let job = |payload: String| NewJob {
         job_type: args.job_type.clone(),
         payload,

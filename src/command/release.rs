@@ -3,12 +3,12 @@
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::Arc;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 
 use super::{Failure, Outcome, conninfo_to_change, print, profiles};
 use crate::cli::{Connect, Release};
 use crate::ledger::{self, LeaseRow, Ledger};
-use crate::model::{ActionEvent, Lease};
+use crate::model::{ActionEvent, Event, Lease};
 use crate::monitor::{AuditFile, Operator};
 use crate::pg::{Purpose, Session};
 use crate::text::{age, ago, count};
@@ -32,14 +32,19 @@ pub(super) async fn run(connect: &Connect, args: Release) -> Outcome {
         [first, ..] if connect.profile.is_empty() => first.clone(),
         _ => return Err(Failure::usage("release: give one --profile")),
     };
-    let quiet = |_| ();
+    // Results are printed from what the operator returns; a warning (the audit file) comes only this way.
+    let warn = |event| {
+        if let Event::Note(note) = event {
+            eprintln!("pgwake: {}", note.text);
+        }
+    };
     let mut operator = Operator::new(
         conninfo,
         vec![ledger.profile().clone()],
         (!ledger.may_write()).then(|| "this role may not update the table".to_owned()),
         args.reason.clone(),
         AuditFile::default_place(),
-        Arc::new(quiet),
+        Arc::new(warn),
     );
     if args.ids.is_empty() {
         bulk(&mut operator, &ledger, &args).await
@@ -90,11 +95,12 @@ async fn single(session: &Session, operator: &mut Operator, ledger: &Ledger, arg
                 continue;
             }
         };
-        let (lease, expired) = seen(row);
+        let now = ledger::server_now(session).await.map_err(|e| Failure::failed(e.loss()))?;
+        let (lease, expired) = seen(row, now);
         let state = match lease.expires {
             None => "its lease never ends".to_owned(),
             Some(e) => {
-                let left = (e - Utc::now()).as_seconds_f64();
+                let left = (e - now).as_seconds_f64();
                 if expired {
                     format!("expired {}", ago(-left))
                 } else {
@@ -134,8 +140,7 @@ async fn single(session: &Session, operator: &mut Operator, ledger: &Ledger, arg
     if failures.is_empty() { Ok(()) } else { Err(Failure::failed(failures.join("; "))) }
 }
 
-fn seen(row: LeaseRow) -> (Lease, bool) {
-    let now = Utc::now();
+fn seen(row: LeaseRow, now: DateTime<Utc>) -> (Lease, bool) {
     let lease = Lease {
         id: row.id,
         token: row.token,

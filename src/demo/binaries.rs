@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The oldest major version that the ledger's statements and the readiness check are written for.
-const OLDEST: u32 = 12;
+const OLDEST: u32 = 13;
 
 /// Folders of the distributions: parent, how the entry begins, what follows below the entry.
 const USUAL: &[(&str, &str, &str)] = &[
@@ -251,7 +251,7 @@ mod tests {
         assert!(line.contains("install"), "{line}");
         fake(tmp.path(), "9.6.24");
         let line = Binaries::find(Some(tmp.path())).unwrap_err().to_string();
-        assert!(line.contains("12 or newer (found 9.6.24)"), "{line}");
+        assert!(line.contains("13 or newer (found 9.6.24)"), "{line}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The load a worker looks at before it takes another budget.
 
+use chrono::{DateTime, Utc};
+
 use super::DEADLINE;
 use crate::pg::{Error, Session};
 
@@ -12,6 +14,14 @@ pub struct Load {
     pub connections: i64,
     /// `max_connections`.
     pub max_connections: i64,
+}
+
+/// The server's clock.
+///
+/// # Errors
+/// As any statement.
+pub async fn server_now(session: &Session) -> Result<DateTime<Utc>, Error> {
+    Ok(session.one("select clock_timestamp()", &[], DEADLINE).await?.get(0))
 }
 
 /// Reads the load.

@@ -26,7 +26,7 @@ use std::time::Duration;
 pub use claim::{Claim, Earliest, Job};
 pub use enqueue::NewJob;
 pub use finish::{Failure, Finished, Giveback};
-pub use load::{Load, load};
+pub use load::{Load, load, server_now};
 pub use migrate::{Migrated, migrate, migrations};
 pub use open::{LedgerError, Problem, detect, open_all};
 pub use practice::{create_database, terminate_listeners};
@@ -72,6 +72,11 @@ impl Ledger {
     /// The wake-up channel, exact bytes.
     pub fn channel(&self) -> Option<&str> {
         self.inner.profile.channel.as_deref()
+    }
+
+    /// Whether its rows have a message key.
+    pub fn has_key(&self) -> bool {
+        self.inner.profile.columns.key.is_some()
     }
 
     /// Whether handlers that do no work may touch it.

@@ -80,7 +80,7 @@ impl Ledger {
         })
     }
 
-    /// Releases one batch of expired leases in id order, passing over rows that others hold locked, so
+    /// Releases one batch of expired leases, oldest expiry first, passing over rows that others hold locked, so
     /// that it never waits for a worker that finishes the same jobs. Zero means there are none left to take.
     ///
     /// # Errors

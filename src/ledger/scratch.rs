@@ -27,17 +27,12 @@ pub async fn mark_scratch(session: &Session, ledger: &Ledger) -> Result<(), Scra
     if ledger.is_scratch() {
         return Ok(());
     }
-    let empty: bool = session.one(&ledger.inner.sql.is_empty, &[], DEADLINE).await?.get(0);
-    if !empty {
+    let relation = ledger.profile().relation();
+    // One statement: what it finds empty it marks.
+    let marked =
+        session.query(&ledger.inner.sql.mark_scratch, &[(&relation, Type::TEXT)], DEADLINE).await?;
+    if marked.is_empty() {
         return Err(ScratchError::NotEmpty(ledger.name().to_owned()));
     }
-    let relation = ledger.profile().relation();
-    session
-        .query(
-            "insert into pgwake.scratch (relation) values ($1) on conflict do nothing",
-            &[(&relation, Type::TEXT)],
-            DEADLINE,
-        )
-        .await?;
     Ok(())
 }

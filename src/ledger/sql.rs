@@ -35,7 +35,7 @@ pub(super) struct Statements {
     pub leases: String,
     pub enqueue: String,
     pub enqueue_quiet: String,
-    pub is_empty: String,
+    pub mark_scratch: String,
     pub tally: String,
     pub backlog: BacklogStatements,
 }
@@ -63,7 +63,11 @@ impl Statements {
             enqueue_quiet: b.enqueue(None),
             tally: format!("select {}::text, count(*) from {} t group by 1", p.status(), p.relation()),
             backlog: BacklogStatements::build(p, types),
-            is_empty: format!("select not exists (select 1 from {})", p.relation()),
+            mark_scratch: format!(
+                "insert into pgwake.scratch (relation)\nselect $1 where not exists (select from {})\n\
+                 on conflict (relation) do update set relation = excluded.relation\nreturning 1",
+                p.relation()
+            ),
         }
     }
 

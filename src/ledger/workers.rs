@@ -110,12 +110,18 @@ pub async fn upsert_worker(session: &Session, w: &WorkerRow) -> Result<(), Error
     Ok(())
 }
 
-/// Removes a worker's rows on its orderly end.
+/// Removes a worker's rows on its orderly end; not those of another process that bears the same name.
 ///
 /// # Errors
 /// As any statement.
-pub async fn delete_worker(session: &Session, name: &str) -> Result<(), Error> {
-    session.query("delete from pgwake.workers where name = $1", &[(&name, Type::TEXT)], DEADLINE).await?;
+pub async fn delete_worker(session: &Session, name: &str, host: &str, pid: i32) -> Result<(), Error> {
+    session
+        .query(
+            "delete from pgwake.workers where name = $1 and host = $2 and pid = $3",
+            &[(&name, Type::TEXT), (&host, Type::TEXT), (&pid, Type::INT4)],
+            DEADLINE,
+        )
+        .await?;
     Ok(())
 }
 
@@ -124,7 +130,7 @@ pub async fn delete_worker(session: &Session, name: &str) -> Result<(), Error> {
 /// # Errors
 /// As any statement; 42P01 where the schema is not there.
 pub async fn workers(session: &Session, ledger: &str) -> Result<Vec<WorkerRow>, Error> {
-    let rows = session.rows(LIST, &[(&ledger, Type::TEXT)]).await?;
+    let rows = session.query(LIST, &[(&ledger, Type::TEXT)], DEADLINE).await?;
     Ok(rows.iter().map(worker).collect())
 }
 

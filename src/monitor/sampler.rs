@@ -15,8 +15,10 @@ use crate::model::{Event, Link, Role, Sample, Server, Sink};
 use crate::pg::{Backoff, Conninfo, Error, Purpose, Session};
 use crate::profile::Profile;
 
-/// Longest that a whole pass may take before its session is given up.
-const PASS_DEADLINE: Duration = Duration::from_secs(5);
+/// Statements of a pass for each ledger, and for the server; a few more than there are.
+const PROBES: u32 = 8;
+/// A whole pass may take this much longer than all its probes at their limits.
+const SPARE: Duration = Duration::from_secs(2);
 /// Longest interval that stretching leads to.
 const MAX_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -59,6 +61,8 @@ pub struct Sampler {
     ledgers: Vec<Ledger>,
     memories: Memories,
     passes: u64,
+    /// Passes that brought samples.
+    seen: u64,
     recent_ms: VecDeque<f64>,
 }
 
@@ -76,6 +80,7 @@ impl Sampler {
             ledgers,
             memories: Memories::default(),
             passes: 0,
+            seen: 0,
             recent_ms: VecDeque::new(),
         })
     }
@@ -97,10 +102,11 @@ impl Sampler {
     pub async fn sample(&mut self) -> Result<Vec<Sample>, Error> {
         self.passes += 1;
         let (sampling, thresholds) = (self.setup.sampling, self.setup.thresholds);
+        let deadline = pass_deadline(self.ledgers.len(), sampling.probe_timeout);
         let run =
             pass(&self.session, &self.ledgers, &mut self.memories, &sampling, &thresholds, self.passes);
         let (mut samples, in_recovery) =
-            timeout(PASS_DEADLINE, run).await.map_err(|_| Error::Deadline(PASS_DEADLINE))??;
+            timeout(deadline, run).await.map_err(|_| Error::Deadline(deadline))??;
         let took = samples.first().map_or(0.0, |s| s.cost.pass_ms);
         let effective = self.stretch(took);
         for sample in &mut samples {
@@ -136,13 +142,21 @@ impl Sampler {
     /// Samples until stopped, through whatever happens to the server.
     pub async fn run(mut self, sink: Arc<dyn Sink>, mut stop: watch::Receiver<bool>) {
         sink.emit(Event::Link(Link::Up(Box::new(self.server.clone()))));
+        let mut backoff = Backoff::new();
         loop {
-            tokio::select! {
+            let before = self.seen;
+            let loss = tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                error = self.until_lost(sink.as_ref()) => sink.emit(Event::Link(Link::Down(error.loss()))),
+                error = self.until_lost(sink.as_ref()) => error.loss(),
+            };
+            sink.emit(Event::Link(Link::Down(loss.clone())));
+            if self.seen > before {
+                backoff = Backoff::new();
+            } else if pause(&mut backoff, loss, sink.as_ref(), &mut stop).await {
+                // A session that was of no use: the next one does not follow at once.
+                return;
             }
-            let mut backoff = Backoff::new();
             loop {
                 let reopened = tokio::select! {
                     biased;
@@ -158,16 +172,8 @@ impl Sampler {
                         break;
                     }
                     Err(error) => {
-                        let pause = backoff.failed();
-                        sink.emit(Event::Link(Link::Retry {
-                            attempt: backoff.attempts(),
-                            after_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
-                            loss: loss_of(&error),
-                        }));
-                        tokio::select! {
-                            biased;
-                            _ = stop.wait_for(|stop| *stop) => return,
-                            () = sleep(pause) => {}
+                        if pause(&mut backoff, loss_of(&error), sink.as_ref(), &mut stop).await {
+                            return;
                         }
                     }
                 }
@@ -180,6 +186,7 @@ impl Sampler {
             let began = Instant::now();
             match self.sample().await {
                 Ok(samples) => {
+                    self.seen += 1;
                     let pause = samples.first().map_or(self.setup.sampling.interval, |s| {
                         Duration::from_millis(s.cost.effective_ms)
                     });
@@ -198,6 +205,33 @@ impl Sampler {
             }
         }
     }
+}
+
+/// Waits before the next attempt, and says so; `true` when it was stopped.
+async fn pause(
+    backoff: &mut Backoff,
+    loss: crate::model::Loss,
+    sink: &dyn Sink,
+    stop: &mut watch::Receiver<bool>,
+) -> bool {
+    let pause = backoff.failed();
+    sink.emit(Event::Link(Link::Retry {
+        attempt: backoff.attempts(),
+        after_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
+        loss,
+    }));
+    tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop) => true,
+        () = sleep(pause) => false,
+    }
+}
+
+/// Longest that a whole pass may take before its session is given up: every probe may use up its limit
+/// and the pass still comes to its end, slow, with each figure's own trouble.
+fn pass_deadline(ledgers: usize, probe: Duration) -> Duration {
+    let lanes = u32::try_from(ledgers + 1).unwrap_or(u32::MAX);
+    probe.saturating_mul(PROBES.saturating_mul(lanes)).saturating_add(SPARE)
 }
 
 fn loss_of(error: &MonitorError) -> crate::model::Loss {
@@ -243,6 +277,13 @@ pub(super) async fn open(setup: &Setup) -> Result<(Session, Server, Vec<Ledger>)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pass_of_which_every_probe_times_out_is_not_given_up() {
+        let probe = Duration::from_millis(500);
+        assert!(pass_deadline(1, probe) >= probe * (6 + 6));
+        assert!(pass_deadline(5, probe) >= probe * (5 * 6 + 6));
+    }
 
     #[test]
     fn a_pass_above_its_share_stretches_the_interval_and_no_further_than_needed() {

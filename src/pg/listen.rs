@@ -84,6 +84,10 @@ pub struct Listener {
     task: tokio::task::JoinHandle<()>,
 }
 
+/// A listen session that lives less than this is followed by a pause: whoever ends them all at once, a
+/// proxy or a limit, is not to be hammered.
+const WORTH_IT: Duration = Duration::from_millis(500);
+
 /// Wake-ups a slow subscriber may fall behind before it is told it lagged (which is a wake-up, too).
 const WAKES: usize = 64;
 
@@ -166,6 +170,7 @@ async fn run(
     }
     let mut generation = 0;
     let mut backoff = Backoff::new();
+    let mut brief = Backoff::new();
     let mut since = Instant::now();
     let mut lost_at = None;
     loop {
@@ -204,7 +209,12 @@ async fn run(
                 lost_at = Some(since);
                 tell.send_replace(ListenState::Down(loss.clone()));
                 sink.emit(Event::Listen(Listen::Down { loss, up_ms: millis(up.elapsed()) }));
-                // The first attempt to come back is made at once.
+                // The first attempt to come back is made at once, unless sessions end as soon as they begin.
+                if up.elapsed() >= WORTH_IT {
+                    brief = Backoff::new();
+                } else {
+                    sleep(brief.failed()).await;
+                }
             }
             Ok(Opened::Deaf(why)) => {
                 tell.send_replace(ListenState::Off);

@@ -147,11 +147,6 @@ impl Session {
         self.pid
     }
 
-    /// The driver's client, to pipeline statements on.
-    pub fn client(&self) -> &Client {
-        &self.client
-    }
-
     /// The driver's client, for a library that wants it whole.
     pub fn client_mut(&mut self) -> &mut Client {
         &mut self.client
@@ -190,13 +185,13 @@ impl Session {
         }
     }
 
-    /// Like [`Session::query`] without a deadline of its own, for probes that are sent together: the session's
-    /// statement_timeout bounds each, and whoever awaits them all bounds the whole.
+    /// Like [`Session::query`] with the deadline of a probe, which stands well above the session's own
+    /// statement_timeout: it ends the wait for a server that answers nothing at all.
     ///
     /// # Errors
-    /// The server's refusal, or the session's end with its real reason.
+    /// As [`Session::query`].
     pub async fn rows(&self, sql: &str, params: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Row>, Error> {
-        self.client.query_typed(sql, params).await.map_err(|e| self.reason(e))
+        self.query(sql, params, PROBE_DEADLINE).await
     }
 
     /// Like [`Session::query`], for a statement that returns exactly one row.
@@ -297,6 +292,8 @@ async fn open(config: &Config, conninfo: &Conninfo) -> Result<(Client, Messages)
     }
 }
 
+/// How long a probe of [`Session::rows`] is waited for.
+const PROBE_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a session that was dropped may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
 

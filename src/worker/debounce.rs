@@ -2,6 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+/// Within these the wait is kept whatever the jitter.
+const LEAST: Duration = Duration::from_millis(100);
+const MOST: Duration = Duration::from_millis(300);
+
 /// A wake-up starts a wait; those that follow within it fold into the same scan. The wait runs from the
 /// first wake-up and is never extended, so a storm can neither starve the scan nor multiply it: at most
 /// one scan per wait, whatever arrives.
@@ -24,14 +28,19 @@ impl Debounce {
         Self { window, eager, pending: None, last_scan: None }
     }
 
-    /// A wake-up arrived; `jitter` in 0–1 spreads the wait over half to one and a half of the window, so
+    /// A wake-up arrived; `jitter` in 0–1 spreads the wait over half to one and a half of the window (and
+    /// keeps it within 100–300 ms when the window lies there), so
     /// that workers woken by one broadcast do not claim in step.
     pub(super) fn woke(&mut self, now: Instant, jitter: f64) {
         if self.pending.is_some() {
             return;
         }
         let quiet = self.last_scan.is_none_or(|at| now.duration_since(at) >= self.window);
-        let due = if self.eager && quiet { now } else { now + self.window.mul_f64(0.5 + jitter) };
+        let mut wait = self.window.mul_f64(0.5 + jitter);
+        if (LEAST..=MOST).contains(&self.window) {
+            wait = wait.clamp(LEAST, MOST);
+        }
+        let due = if self.eager && quiet { now } else { now + wait };
         self.pending = Some(Pending { first: now, due });
     }
 
@@ -69,6 +78,13 @@ mod tests {
             let mut d = Debounce::new(WINDOW, false);
             d.woke(t, jitter);
             assert_eq!(d.due(), Some(t + ms(wait)));
+        }
+        for window in [100, 300] {
+            for jitter in [0.0, 0.5, 1.0] {
+                let mut d = Debounce::new(ms(window), false);
+                d.woke(t, jitter);
+                assert!((t + LEAST..=t + MOST).contains(&d.due().unwrap()), "{window} {jitter}");
+            }
         }
     }
 

@@ -119,6 +119,11 @@ impl Stop {
     }
 }
 
+/// This process.
+fn process_id() -> i32 {
+    i32::try_from(std::process::id()).unwrap_or(0)
+}
+
 /// A work session that bears the worker's name.
 async fn connect(setup: &Setup) -> Result<Session, Error> {
     let session = Session::connect(&setup.conninfo, Purpose::Work).await?;

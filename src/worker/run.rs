@@ -343,7 +343,7 @@ impl<H: Handler> Run<H> {
             name: self.setup.name.clone(),
             ledger: served.ledger.name().to_owned(),
             host: super::host_name(),
-            pid: i32::try_from(std::process::id()).unwrap_or(0),
+            pid: super::process_id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             // Both are set by the server.
             started_at: chrono::DateTime::UNIX_EPOCH,

@@ -216,7 +216,7 @@ impl<H: Handler> Run<H> {
         self.settle(Instant::now() + AGAIN).await;
         let mut given_back = 0;
         for at in 0..self.served.len() {
-            let rest: Vec<Giveback> = self
+            let mut rest: Vec<Giveback> = self
                 .inflight
                 .of(at)
                 .map(|(id, held)| Giveback { id: id.to_owned(), token: held.token.clone(), started: true })
@@ -226,19 +226,33 @@ impl<H: Handler> Run<H> {
                 self.inflight.remove(&(at, job.id.clone()));
             }
             let Some(session) = self.session.as_ref().filter(|_| !rest.is_empty()) else { continue };
-            match self.served[at].ledger.give_back(session, &rest).await {
-                Ok(outcome) if outcome.recorded.is_empty() => {}
-                Ok(outcome) => {
-                    given_back += outcome.recorded.len() as u64;
-                    // Somebody else can take them now instead of at their fallback scan.
-                    let _ = self.served[at].ledger.wake(session).await;
+            let before = given_back;
+            for _ in 0..TRIES {
+                match self.served[at].ledger.give_back(session, &rest).await {
+                    Ok(outcome) => {
+                        given_back += outcome.recorded.len() as u64;
+                        rest.retain(|job| outcome.busy.contains(&job.id));
+                    }
+                    Err(error) => {
+                        tracing::warn!(reason = %error.loss(), "could not give jobs back");
+                        break;
+                    }
                 }
-                Err(error) => tracing::warn!(reason = %error.loss(), "could not give jobs back"),
+                if rest.is_empty() {
+                    break;
+                }
+                // Somebody holds a row locked; without an end to that, its lease ends by itself.
+                sleep(AGAIN / 5).await;
+            }
+            if given_back > before {
+                // Somebody else can take them now instead of at their fallback scan.
+                let _ = self.served[at].ledger.wake(session).await;
             }
         }
         self.tasks.shutdown().await;
         if let Some(session) = self.session.as_ref().filter(|_| self.reports) {
-            let _ = ledger::delete_worker(session, &self.setup.name).await;
+            let (host, pid) = (super::host_name(), super::process_id());
+            let _ = ledger::delete_worker(session, &self.setup.name, &host, pid).await;
         }
         self.emit(WorkerEvent::Stopped { given_back, trouble: None });
         let mut summary = Summary { given_back, ..Summary::default() };
