@@ -243,3 +243,21 @@ async fn a_worker_that_leaves_removes_its_own_rows_and_not_those_of_a_namesake()
         assert_eq!(number(&client, "select count(*) from pgwake.workers").await, left);
     }
 }
+
+#[tokio::test]
+async fn an_odd_value_fails_the_statement_that_met_it_and_not_the_program() {
+    let (db, session, _ledger) = with_ledger("jobs").await;
+    let client = db.connect().await;
+    run(
+        &client,
+        "alter table pgwake.workers alter column host drop not null;
+         insert into pgwake.workers (name, ledger, host, pid, version, started_at, seen_at)
+         values ('w', 'jobs', null, 1, '0', now(), now())",
+    )
+    .await;
+    let error = pgwake::ledger::workers(&session, "jobs").await.unwrap_err();
+    assert!(matches!(error, pgwake::pg::Error::Value(_)), "{error:?}");
+    assert!(error.to_string().starts_with("the value of column host cannot be read: "), "{error}");
+    assert!(!error.is_session_lost(), "the session is sound");
+    assert_eq!(session.rows("select 1", &[]).await.unwrap().len(), 1);
+}

@@ -4,12 +4,13 @@
 //! is: types are picked from the first rows of a state, never searched for. Lists never name the payload;
 //! one job's payload is read only when somebody asked, and only its beginning.
 
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::Ledger;
 use super::sql::Types;
 use crate::model::{JobFacts, JobRow, JobState, Looked, PastRelease, Payload, TableFacts, TypeCount};
-use crate::pg::{Error, Session};
+use crate::pg::{Error, Fields, Session};
 use crate::profile::Profile;
 use crate::text::{clean, clean_block, quote_ident, quote_literal};
 
@@ -219,17 +220,19 @@ impl Ledger {
         let Some(at) = STATES.iter().position(|s| *s == state) else { return Ok(Looked::default()) };
         let sql = &self.inner.sql.backlog.by_type[at];
         let rows = session.rows(sql, &[(&(limit + 1), Type::INT8), (&TYPES, Type::INT8)]).await?;
-        let seen: i64 = rows.first().map_or(0, |r| r.get(4));
+        let seen: i64 = rows.first().map_or(Ok(0), |r| r.field(4))?;
         Ok(Looked {
             types: rows
                 .iter()
-                .map(|r| TypeCount {
-                    key: r.get(0),
-                    job_type: clean(r.get(1)),
-                    jobs: u64::try_from(r.get::<_, i64>(2)).unwrap_or(0),
-                    edge: r.get(3),
+                .map(|r| {
+                    Ok(TypeCount {
+                        key: r.field(0)?,
+                        job_type: clean(r.field(1)?),
+                        jobs: u64::try_from(r.field::<i64>(2)?).unwrap_or(0),
+                        edge: r.field(3)?,
+                    })
                 })
-                .collect(),
+                .collect::<Result<_, Error>>()?,
             seen: u64::try_from(seen.min(limit)).unwrap_or(0),
             more: seen > limit,
         })
@@ -249,7 +252,7 @@ impl Ledger {
     ) -> Result<Vec<JobRow>, Error> {
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
             [(&among, Type::INT8), (&key, Type::TEXT), (&limit, Type::INT8)];
-        Ok(session.rows(&self.inner.sql.backlog.jobs, &params).await?.iter().map(job_row).collect())
+        session.rows(&self.inner.sql.backlog.jobs, &params).await?.iter().map(job_row).collect()
     }
 
     /// One job in full; its payload only when asked for, and only the beginning of it.
@@ -261,20 +264,19 @@ impl Ledger {
         let sql = if payload { &b.job_with_payload } else { &b.job };
         let rows = session.rows(sql, &[(&id, Type::TEXT)]).await?;
         let Some(r) = rows.first() else { return Ok(None) };
-        let bytes = |i: usize| r.get::<_, Option<i64>>(i).and_then(|n| u64::try_from(n).ok());
-        let error: Option<String> = r.get(7);
+        let error: Option<&str> = r.field(7)?;
         Ok(Some(JobFacts {
-            row: job_row(r),
-            status: clean(r.get(8)),
-            key: r.get::<_, Option<String>>(9).map(|k| clean(&k)),
-            created: r.get(10),
-            finished: r.get(11),
-            expires: r.get(12),
-            error: error.map(|e| clean_block(&e)),
+            row: job_row(r)?,
+            status: clean(r.field(8)?),
+            key: r.field::<Option<&str>>(9)?.map(clean),
+            created: r.field(10)?,
+            finished: r.field(11)?,
+            expires: r.field(12)?,
+            error: error.map(clean_block),
             payload: Payload {
-                stored: bytes(13),
-                length: bytes(14),
-                text: r.get::<_, Option<String>>(15).map(|t| clean_block(&t)),
+                stored: number(r, 13)?,
+                length: number(r, 14)?,
+                text: r.field::<Option<&str>>(15)?.map(clean_block),
             },
         }))
     }
@@ -287,15 +289,16 @@ impl Ledger {
         let params: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
             [(&self.name(), Type::TEXT), (&id, Type::TEXT), (&RELEASES, Type::INT8)];
         let rows = session.rows(PAST, &params).await?;
-        Ok(rows
-            .iter()
-            .map(|r| PastRelease {
-                at: r.get(0),
-                operator: clean(r.get(1)),
-                holder: clean(r.get(2)),
-                was_expired: r.get(3),
+        rows.iter()
+            .map(|r| {
+                Ok(PastRelease {
+                    at: r.field(0)?,
+                    operator: clean(r.field(1)?),
+                    holder: clean(r.field(2)?),
+                    was_expired: r.field(3)?,
+                })
             })
-            .collect())
+            .collect()
     }
 
     /// Size, dead rows and vacuums of the table; `None` for what is no plain table.
@@ -305,32 +308,39 @@ impl Ledger {
     pub async fn table_facts(&self, session: &Session) -> Result<Option<TableFacts>, Error> {
         let relation = self.profile().relation();
         let rows = session.rows(TABLE, &[(&relation, Type::TEXT)]).await?;
-        let Some(r) = rows.first().filter(|r| r.get(0)) else { return Ok(None) };
-        let number = |i: usize| r.get::<_, Option<i64>>(i).and_then(|n| u64::try_from(n).ok());
+        let Some(r) = rows.first() else { return Ok(None) };
+        if !r.field::<bool>(0)? {
+            return Ok(None);
+        }
         Ok(Some(TableFacts {
-            table_bytes: number(1).unwrap_or(0),
-            index_bytes: number(2).unwrap_or(0),
-            live: number(3),
-            dead: number(4),
-            vacuumed: r.get(5),
-            autovacuumed: r.get(6),
-            autovacuums: number(7),
-            vacuuming: r.get(8),
+            table_bytes: number(r, 1)?.unwrap_or(0),
+            index_bytes: number(r, 2)?.unwrap_or(0),
+            live: number(r, 3)?,
+            dead: number(r, 4)?,
+            vacuumed: r.field(5)?,
+            autovacuumed: r.field(6)?,
+            autovacuums: number(r, 7)?,
+            vacuuming: r.field(8)?,
         }))
     }
 }
 
 /// Columns 0–7 of a list and of one job are the same.
-fn job_row(r: &tokio_postgres::Row) -> JobRow {
-    let text = |i: usize| r.get::<_, Option<String>>(i).map(|t| clean(&t));
-    JobRow {
-        id: text(1).unwrap_or_default(),
-        job_type: text(2).unwrap_or_default(),
-        state: r.get::<_, Option<&str>>(0).and_then(JobState::from_word),
-        due: r.get(3),
-        attempts: r.get(4),
-        max_attempts: r.get(5),
-        holder: text(6),
-        error: text(7),
-    }
+fn job_row(r: &Row) -> Result<JobRow, Error> {
+    let text = |i: usize| Ok::<_, Error>(r.field::<Option<&str>>(i)?.map(clean));
+    Ok(JobRow {
+        id: text(1)?.unwrap_or_default(),
+        job_type: text(2)?.unwrap_or_default(),
+        state: r.field::<Option<&str>>(0)?.and_then(JobState::from_word),
+        due: r.field(3)?,
+        attempts: r.field(4)?,
+        max_attempts: r.field(5)?,
+        holder: text(6)?,
+        error: text(7)?,
+    })
+}
+
+/// A count; a negative one, which no statement here means, is unknown.
+fn number(r: &Row, at: usize) -> Result<Option<u64>, Error> {
+    Ok(r.field::<Option<i64>>(at)?.and_then(|n| u64::try_from(n).ok()))
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use tokio_postgres::types::Type;
 
 use super::{DEADLINE, Ledger};
-use crate::pg::{Error, Session};
+use crate::pg::{Error, Fields, Session};
 
 /// A job to add.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,5 +65,5 @@ async fn add(session: &Session, sql: &str, jobs: &[NewJob]) -> Result<Vec<String
             DEADLINE,
         )
         .await?;
-    Ok(rows.iter().map(|r| r.get(0)).collect())
+    rows.iter().map(|r| r.field(0)).collect()
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::DEADLINE;
-use crate::pg::{Error, Session};
+use crate::pg::{Error, Fields, Session};
 
 /// A few figures of the server, cheap to read.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Load {
 /// # Errors
 /// As any statement.
 pub async fn server_now(session: &Session) -> Result<DateTime<Utc>, Error> {
-    Ok(session.one("select clock_timestamp()", &[], DEADLINE).await?.get(0))
+    session.one("select clock_timestamp()", &[], DEADLINE).await?.field(0)
 }
 
 /// Reads the load.
@@ -38,5 +38,5 @@ pub async fn load(session: &Session) -> Result<Load, Error> {
             DEADLINE,
         )
         .await?;
-    Ok(Load { queue_usage: row.get(0), connections: row.get(1), max_connections: row.get(2) })
+    Ok(Load { queue_usage: row.field(0)?, connections: row.field(1)?, max_connections: row.field(2)? })
 }

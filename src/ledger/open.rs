@@ -4,7 +4,7 @@ use tokio_postgres::types::Type;
 
 use super::sql::{Statements, Types};
 use super::{DEADLINE, Inner, Ledger};
-use crate::pg::{Error, Session};
+use crate::pg::{Error, Fields, Session};
 use crate::profile::{BUILTIN, Profile, builtin};
 use crate::text::{clean, quote_ident};
 
@@ -111,11 +111,11 @@ impl Ledger {
         let row = session
             .one(CATALOG, &[(&profile.schema, Type::TEXT), (&profile.table, Type::TEXT)], DEADLINE)
             .await?;
-        let database = quote_ident(&clean(row.get(0)));
-        let role = quote_ident(&clean(row.get(1)));
+        let database = quote_ident(&clean(row.field(0)?));
+        let role = quote_ident(&clean(row.field(1)?));
         let (has_schema, has_table, may_read, may_write): (bool, bool, bool, bool) =
-            (row.get(2), row.get(3), row.get(4), row.get(5));
-        let (names, types): (Vec<String>, Vec<String>) = (row.get(6), row.get(7));
+            (row.field(2)?, row.field(3)?, row.field(4)?, row.field(5)?);
+        let (names, types): (Vec<String>, Vec<String>) = (row.field(6)?, row.field(7)?);
         let schema = clean(&quote_ident(&profile.schema));
         let table = clean(&profile.relation());
         let todo = if profile.schema == "pgwake" {
@@ -146,7 +146,7 @@ impl Ledger {
             names.iter().position(|n| n == column).and_then(|i| types.get(i)).cloned().unwrap_or_default()
         };
         let extras = session.one(EXTRAS, &[], DEADLINE).await?;
-        let (audit, has_scratch): (bool, bool) = (extras.get(0), extras.get(1));
+        let (audit, has_scratch): (bool, bool) = (extras.field(0)?, extras.field(1)?);
         let relation = profile.relation();
         let scratch = has_scratch
             && session

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::DEADLINE;
-use crate::pg::{Error, Session};
+use crate::pg::{Error, Fields, Session};
 use crate::text::quote_ident;
 
 /// A fresh database is a copy of a template, which takes its time on a busy disk.
@@ -34,5 +34,5 @@ pub async fn terminate_listeners(session: &Session) -> Result<usize, Error> {
             DEADLINE,
         )
         .await?;
-    Ok(rows.iter().filter(|row| row.get(0)).count())
+    Ok(rows.iter().filter(|row| row.field(0).unwrap_or(false)).count())
 }

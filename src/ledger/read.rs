@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, Utc};
 use tokio_postgres::Row;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{FromSql, Type};
 
 use super::Ledger;
-use crate::pg::{Error, Session};
+use crate::pg::{Error, Fields, Session};
 use crate::text::clean;
 
 /// A lease as it stands in the table.
@@ -53,8 +53,14 @@ impl Ledger {
     /// As any statement; the session's own statement_timeout bounds it.
     pub async fn counts(&self, session: &Session, cap: i64) -> Result<CappedCounts, Error> {
         let rows = session.rows(&self.inner.sql.counts, &[(&(cap + 1), Type::INT8)]).await?;
-        let at = |i: usize| under_cap(rows.first().map_or(0, |r| r.get(i)), cap);
-        Ok(CappedCounts { ready: at(0), scheduled: at(1), running: at(2), expired: at(3), failed: at(4) })
+        let at = |i: usize| Ok::<_, Error>(under_cap(first(&rows, i)?.unwrap_or(0), cap));
+        Ok(CappedCounts {
+            ready: at(0)?,
+            scheduled: at(1)?,
+            running: at(2)?,
+            expired: at(3)?,
+            failed: at(4)?,
+        })
     }
 
     /// Expired leases of one holder, or of all, up to `cap`: the dry run of a bulk release.
@@ -70,7 +76,7 @@ impl Ledger {
         let rows = session
             .rows(&self.inner.sql.count_expired_of, &[(&(cap + 1), Type::INT8), (&holder, Type::TEXT)])
             .await?;
-        Ok(under_cap(rows.first().map_or(0, |r| r.get(0)), cap))
+        Ok(under_cap(first(&rows, 0)?.unwrap_or(0), cap))
     }
 
     /// Age of the oldest ready job in seconds, since it became due; `None` when nothing is ready.
@@ -78,7 +84,7 @@ impl Ledger {
     /// # Errors
     /// As any statement.
     pub async fn oldest_ready(&self, session: &Session) -> Result<Option<f64>, Error> {
-        Ok(session.rows(&self.inner.sql.oldest_ready, &[]).await?.first().map(|r| r.get(0)))
+        first(&session.rows(&self.inner.sql.oldest_ready, &[]).await?, 0)
     }
 
     /// Seconds until the next scheduled job; `None` when nothing is scheduled.
@@ -86,7 +92,7 @@ impl Ledger {
     /// # Errors
     /// As any statement.
     pub async fn next_scheduled(&self, session: &Session) -> Result<Option<f64>, Error> {
-        Ok(session.rows(&self.inner.sql.next_scheduled, &[]).await?.first().map(|r| r.get(0)))
+        first(&session.rows(&self.inner.sql.next_scheduled, &[]).await?, 0)
     }
 
     /// Leases, earliest expiry first, at most `limit`.
@@ -95,7 +101,7 @@ impl Ledger {
     /// As any statement.
     pub async fn leases(&self, session: &Session, limit: i64) -> Result<Vec<LeaseRow>, Error> {
         let rows = session.rows(&self.inner.sql.leases, &[(&limit, Type::INT8)]).await?;
-        Ok(rows.iter().map(lease).collect())
+        rows.iter().map(lease).collect()
     }
 
     /// The row of one job, held or not; `None` when there is none.
@@ -105,7 +111,7 @@ impl Ledger {
     pub async fn lease_of(&self, session: &Session, id: &str) -> Result<Option<LeaseRow>, Error> {
         let rows =
             session.rows(&self.inner.sql.lease_of, &[(&1_i64, Type::INT8), (&id, Type::TEXT)]).await?;
-        Ok(rows.first().map(lease))
+        rows.first().map(lease).transpose()
     }
 
     /// The last value of the sequence behind the id: differences tell how many jobs came in. `None` when
@@ -118,7 +124,7 @@ impl Ledger {
         let rows = session
             .rows("select pg_sequence_last_value($1::text::regclass)", &[(sequence, Type::TEXT)])
             .await?;
-        Ok(rows.first().and_then(|r| r.get(0)))
+        Ok(first(&rows, 0)?.flatten())
     }
 
     /// Whether the id has a sequence at all.
@@ -131,17 +137,22 @@ fn under_cap(n: i64, cap: i64) -> (u64, bool) {
     (u64::try_from(n.min(cap)).unwrap_or(0), n > cap)
 }
 
-fn lease(row: &Row) -> LeaseRow {
-    let text = |i: usize| clean(&row.get::<_, Option<String>>(i).unwrap_or_default());
-    LeaseRow {
-        id: text(0),
-        token: row.get::<_, Option<String>>(1).unwrap_or_default(),
-        holder: text(2),
-        job_type: text(3),
-        expires: row.get(4),
-        attempts: row.get(5),
-        max_attempts: row.get(6),
-        running: row.get(7),
-        expired: row.get::<_, Option<bool>>(8).unwrap_or(false),
-    }
+/// A value of the first row, when there is one.
+fn first<'a, T: FromSql<'a>>(rows: &'a [Row], at: usize) -> Result<Option<T>, Error> {
+    rows.first().map(|row| row.field(at)).transpose()
+}
+
+fn lease(row: &Row) -> Result<LeaseRow, Error> {
+    let text = |i: usize| Ok::<_, Error>(clean(row.field::<Option<&str>>(i)?.unwrap_or_default()));
+    Ok(LeaseRow {
+        id: text(0)?,
+        token: row.field::<Option<String>>(1)?.unwrap_or_default(),
+        holder: text(2)?,
+        job_type: text(3)?,
+        expires: row.field(4)?,
+        attempts: row.field(5)?,
+        max_attempts: row.field(6)?,
+        running: row.field::<Option<bool>>(7)?.unwrap_or(false),
+        expired: row.field::<Option<bool>>(8)?.unwrap_or(false),
+    })
 }

@@ -5,7 +5,7 @@ use tokio_postgres::types::Type;
 
 use super::{DEADLINE, Ledger};
 use crate::model::{Found, Lease};
-use crate::pg::{Error, Session, sqlstate};
+use crate::pg::{Error, Fields, Session, sqlstate};
 use crate::text::clean;
 
 /// Jobs that one batch of a bulk release frees.
@@ -70,7 +70,7 @@ impl Ledger {
         let rows = session.query(&self.inner.sql.find, &[(&id, Type::TEXT)], DEADLINE).await?;
         let Some(row) = rows.first() else { return Ok(Found::Gone) };
         if !row.get::<_, bool>(1) {
-            let state: Option<String> = row.get(0);
+            let state: Option<String> = row.field(0)?;
             return Ok(Found::State { state: clean(state.as_deref().unwrap_or("without a state")) });
         }
         Ok(Found::Held {

@@ -2,7 +2,7 @@
 //! demo judges by the final state. The monitor never counts like this.
 
 use super::{DEADLINE, Ledger};
-use crate::pg::{Error, Session};
+use crate::pg::{Error, Fields, Session};
 
 /// Rows per state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Ledger {
         let rows = session.query(&self.inner.sql.tally, &[], DEADLINE).await?;
         let mut out = Tally::default();
         for row in rows {
-            let (state, n): (String, i64) = (row.get(0), row.get(1));
+            let (state, n): (String, i64) = (row.field(0)?, row.field(1)?);
             let n = u64::try_from(n).unwrap_or(0);
             match state {
                 s if s == states.ready => out.ready = n,

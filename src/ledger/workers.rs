@@ -5,7 +5,7 @@ use tokio_postgres::types::Type;
 
 use super::DEADLINE;
 use crate::model::{BudgetState, Counters, Percentiles, WorkerRow};
-use crate::pg::{Error, Session};
+use crate::pg::{Error, Fields, Session};
 use crate::text::clean;
 
 /// A row older than this is of a worker that died long ago; a starting worker sweeps it away.
@@ -59,7 +59,7 @@ pub async fn has_workers(session: &Session) -> Result<bool, Error> {
             DEADLINE,
         )
         .await?;
-    if row.get(0) {
+    if row.field(0)? {
         // A role that may not delete works all the same.
         let _ = session.query(SWEEP, &[], DEADLINE).await;
         return Ok(true);
@@ -131,25 +131,25 @@ pub async fn delete_worker(session: &Session, name: &str, host: &str, pid: i32) 
 /// As any statement; 42P01 where the schema is not there.
 pub async fn workers(session: &Session, ledger: &str) -> Result<Vec<WorkerRow>, Error> {
     let rows = session.query(LIST, &[(&ledger, Type::TEXT)], DEADLINE).await?;
-    Ok(rows.iter().map(worker).collect())
+    rows.iter().map(worker).collect()
 }
 
-fn worker(row: &Row) -> WorkerRow {
-    let n: Vec<i64> = row.get(7);
+fn worker(row: &Row) -> Result<WorkerRow, Error> {
+    let n: Vec<i64> = row.field(7)?;
     let at = |i: usize| n.get(i).copied().unwrap_or(0);
-    let t: Vec<Option<f64>> = row.get(8);
+    let t: Vec<Option<f64>> = row.field(8)?;
     let times = |i: usize| {
         let at = |i: usize| t.get(i).copied().flatten();
         Percentiles { p50: at(i), p95: at(i + 1), p99: at(i + 2) }
     };
-    WorkerRow {
-        name: clean(row.get(0)),
-        ledger: clean(row.get(1)),
-        host: clean(row.get(2)),
-        pid: row.get(3),
-        version: clean(row.get(4)),
-        started_at: row.get(5),
-        seen_at: row.get(6),
+    Ok(WorkerRow {
+        name: clean(row.field(0)?),
+        ledger: clean(row.field(1)?),
+        host: clean(row.field(2)?),
+        pid: row.field(3)?,
+        version: clean(row.field(4)?),
+        started_at: row.field(5)?,
+        seen_at: row.field(6)?,
         counters: Counters {
             found_startup: at(0),
             found_notify: at(1),
@@ -169,6 +169,6 @@ fn worker(row: &Row) -> WorkerRow {
         recovery: times(0),
         wake_latency: times(3),
         claim: times(6),
-        budget: BudgetState::from_word(row.get(9)),
-    }
+        budget: BudgetState::from_word(row.field(9)?),
+    })
 }

@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::model::{NotifyLock, Session as Listed, SessionMark};
-use crate::pg::{Error, Session};
+use crate::pg::{Error, Fields, Session};
 use crate::text::{clean, without_literals};
 
 /// Sessions listed at most.
@@ -27,7 +27,7 @@ fn first(rows: Vec<Row>) -> Result<Row, Error> {
 /// The server's clock and whether it is in recovery.
 pub(super) async fn clock(session: &Session) -> Result<(DateTime<Utc>, bool), Error> {
     let row = first(session.rows("select now(), pg_is_in_recovery()", &[]).await?)?;
-    Ok((row.get(0), row.get(1)))
+    Ok((row.field(0)?, row.field(1)?))
 }
 
 /// Version text, version number, in recovery, read-only by default for others.
@@ -38,9 +38,9 @@ pub(super) async fn server(session: &Session) -> Result<(String, i32, bool), Err
         )
         .await?,
     )?;
-    let version: String = row.get(0);
+    let version: String = row.field(0)?;
     let short = version.split_whitespace().next().unwrap_or_default();
-    Ok((clean(short), row.get(1), row.get(2)))
+    Ok((clean(short), row.field(1)?, row.field(2)?))
 }
 
 /// Limits of every probe: its own statement_timeout, and a lock_timeout so short that a pass over a
@@ -64,7 +64,7 @@ pub(super) async fn limits(session: &Session, probe: Duration) -> Result<(), Err
 /// `pg_notification_queue_usage()`: share of the server's notification queue in use. Asking also makes
 /// the server move the queue's tail on.
 pub(super) async fn queue_usage(session: &Session) -> Result<f64, Error> {
-    Ok(first(session.rows("select pg_notification_queue_usage()", &[]).await?)?.get(0))
+    first(session.rows("select pg_notification_queue_usage()", &[]).await?)?.field(0)
 }
 
 /// Client sessions and max_connections.
@@ -78,7 +78,7 @@ pub(super) async fn connections(session: &Session) -> Result<(i64, i64), Error> 
             )
             .await?,
     )?;
-    Ok((row.get(0), row.get(1)))
+    Ok((row.field(0)?, row.field(1)?))
 }
 
 /// The lock on which commits that notified queue up (manual: pg_locks; the object is database 0).
@@ -91,7 +91,7 @@ pub(super) async fn notify_lock(session: &Session) -> Result<NotifyLock, Error> 
         )
         .await?,
     )?;
-    Ok(NotifyLock { holder: row.get(0), waiters: u64::try_from(row.get::<_, i64>(1)).unwrap_or(0) })
+    Ok(NotifyLock { holder: row.field(0)?, waiters: u64::try_from(row.field::<i64>(1)?).unwrap_or(0) })
 }
 
 /// Sessions of this database with a long transaction, that probably listen, or that do not read. A listener
@@ -113,29 +113,28 @@ pub(super) async fn sessions(session: &Session, long: Duration) -> Result<Vec<Li
         &[(&long.as_secs_f64(), Type::FLOAT8), (&SESSIONS, Type::INT8)],
     )
     .await?;
-    let text = |row: &Row, i: usize| row.get::<_, Option<String>>(i).map(|t| clean(&t));
-    Ok(rows
-        .iter()
+    let text = |row: &Row, i: usize| Ok::<_, Error>(row.field::<Option<&str>>(i)?.map(clean));
+    rows.iter()
         .map(|row| {
-            let transaction_age: Option<f64> = row.get(5);
+            let transaction_age: Option<f64> = row.field(5)?;
             let marks = [
                 (transaction_age.is_some_and(|a| a > long.as_secs_f64()), SessionMark::LongTransaction),
-                (row.get(7), SessionMark::ProbableListener),
-                (row.get(8), SessionMark::NotReading),
+                (row.field(7)?, SessionMark::ProbableListener),
+                (row.field(8)?, SessionMark::NotReading),
             ];
-            Listed {
-                pid: row.get(0),
-                user: text(row, 1).unwrap_or_default(),
-                application: text(row, 2).unwrap_or_default(),
-                state: text(row, 3),
-                wait: text(row, 4),
+            Ok(Listed {
+                pid: row.field(0)?,
+                user: text(row, 1)?.unwrap_or_default(),
+                application: text(row, 2)?.unwrap_or_default(),
+                state: text(row, 3)?,
+                wait: text(row, 4)?,
                 transaction_age,
                 // what they carry stays between them and the server
-                query: row.get::<_, Option<String>>(6).map(|q| clean(&without_literals(&q))),
+                query: row.field::<Option<&str>>(6)?.map(|q| clean(&without_literals(q))),
                 marks: marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark).collect(),
-            }
+            })
         })
-        .collect())
+        .collect()
 }
 
 /// application_name and pid of this database's sessions: a holder whose name is there has a backend.
@@ -148,5 +147,5 @@ pub(super) async fn backends(session: &Session) -> Result<Vec<(String, i32)>, Er
             &[(&BACKENDS, Type::INT8)],
         )
         .await?;
-    Ok(rows.iter().map(|r| (clean(r.get(0)), r.get(1))).collect())
+    rows.iter().map(|r| Ok((clean(r.field(0)?), r.field(1)?))).collect()
 }

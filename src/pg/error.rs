@@ -3,6 +3,9 @@
 use std::error::Error as _;
 use std::time::Duration;
 
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+
 use crate::model::{Loss, Trouble};
 use crate::text::clean;
 
@@ -55,6 +58,9 @@ pub enum Error {
     /// The server or the session refused a statement.
     #[error("{0}")]
     Statement(Loss),
+    /// A value of a row is not of the kind that was expected.
+    #[error("{0}")]
+    Value(String),
     /// Nothing came back in time; the session is not to be used again.
     #[error("no answer within {:.1} s", .0.as_secs_f64())]
     Deadline(Duration),
@@ -95,6 +101,7 @@ impl Error {
                 // idle-in-transaction timeout.
                 Some(code) => code.starts_with("08") || code.starts_with("57P0") || code == "25P03",
             },
+            Self::Value(_) => false,
             _ => true,
         }
     }
@@ -102,6 +109,26 @@ impl Error {
     /// Whether trying the very same again may succeed: deadlock and serialization failure.
     pub fn is_retryable(&self) -> bool {
         matches!(self.sqlstate(), Some(sqlstate::DEADLOCK | sqlstate::SERIALIZATION_FAILURE))
+    }
+}
+
+/// Values of a row by position. The driver's own `get` panics on a NULL or a type that was not expected, and
+/// what stands in somebody else's table is not ours to promise: one odd value fails one statement.
+pub trait Fields {
+    /// The value at `at`, counted from 0.
+    ///
+    /// # Errors
+    /// [`Error::Value`], naming the column.
+    fn field<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T, Error>;
+}
+
+impl Fields for Row {
+    fn field<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T, Error> {
+        self.try_get(at).map_err(|e| {
+            let name = self.columns().get(at).map_or("?", |c| c.name());
+            let why = e.source().map_or_else(|| e.to_string(), ToString::to_string);
+            Error::Value(clean(&format!("the value of column {name} cannot be read: {why}")))
+        })
     }
 }
 

@@ -9,7 +9,7 @@ mod standstill;
 mod tls;
 
 pub use conninfo::{Conninfo, ConninfoError, Host, Options, Secret, SslMode};
-pub use error::{Error, loss_of, sqlstate, trouble_of};
+pub use error::{Error, Fields, loss_of, sqlstate, trouble_of};
 pub use listen::{ListenConfig, ListenState, Listener};
 pub use retry::Backoff;
 pub use session::{Purpose, Session};
