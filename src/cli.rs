@@ -174,11 +174,11 @@ pub struct Work {
     /// Jobs in hand at once [default: 10].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub concurrency: Option<u16>,
-    /// Length of a lease; renewed at a third [default: 2m].
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Length of a lease, 1s to 24h; renewed at a third [default: 2m].
+    #[arg(long, value_name = "TIME", value_parser = lease)]
     pub lease: Option<Duration>,
-    /// Scan after this long without a wake-up [default: 30s].
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Scan after this long without a wake-up, 1s to 1h [default: 30s].
+    #[arg(long, value_name = "TIME", value_parser = fallback)]
     pub fallback: Option<Duration>,
     /// Wait this long after a wake-up, so that others fold into one scan, 100ms to 300ms [default: 200ms].
     #[arg(long, value_name = "TIME", value_parser = debounce)]
@@ -357,13 +357,28 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     crate::text::parse_time(text)
 }
 
-fn debounce(text: &str) -> Result<Duration, String> {
+/// A time within bounds, which the error names.
+fn between(text: &str, what: &str, least: &str, most: &str) -> Result<Duration, String> {
     let time = duration(text)?;
-    if (Duration::from_millis(100)..=Duration::from_millis(300)).contains(&time) {
+    if (duration(least)?..=duration(most)?).contains(&time) {
         Ok(time)
     } else {
-        Err("the debounce lies between 100ms and 300ms".to_owned())
+        Err(format!("{what} lies between {least} and {most}"))
     }
+}
+
+fn debounce(text: &str) -> Result<Duration, String> {
+    between(text, "the debounce", "100ms", "300ms")
+}
+
+/// Shorter than a second a lease could end while its renewal is under way.
+fn lease(text: &str) -> Result<Duration, String> {
+    between(text, "a lease", "1s", "24h")
+}
+
+/// More often than every second the fallback would be polling; rarer than every hour it is no safety net.
+fn fallback(text: &str) -> Result<Duration, String> {
+    between(text, "the fallback", "1s", "1h")
 }
 
 fn budget(text: &str) -> Result<Budget, String> {

@@ -176,6 +176,8 @@ async fn bad_input_is_one_line_with_the_right_exit_code() {
     fails(&run(&["work", d], &[], ""), 2, &["--handler"]);
     fails(&run(&["--bogus"], &[], ""), 2, &["--bogus", "--help"]);
     fails(&run(&["work", "--handler", "noop", "--debounce", "5s", d], &[], ""), 2, &["100ms and 300ms"]);
+    fails(&run(&["work", "--handler", "noop", "--lease", "1ms", d], &[], ""), 2, &["1s and 24h"]);
+    fails(&run(&["work", "--handler", "noop", "--fallback", "2h", d], &[], ""), 2, &["1s and 1h"]);
     fails(&run(&[d], &[], ""), 2, &["not a terminal", "pgwake status"]);
     fails(&run(&["demo", "--pg-bin", "/nonexistent"], &[], ""), 2, &["not a terminal"]);
     let no_server = run(&["demo", "--headless", "--pg-bin", "/nonexistent"], &[], "");

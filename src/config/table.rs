@@ -105,6 +105,14 @@ fn debounce(value: &Value) -> Result<Duration, String> {
     time(value, "100ms", "300ms")
 }
 
+fn lease(value: &Value) -> Result<Duration, String> {
+    time(value, "1s", "24h")
+}
+
+fn fallback(value: &Value) -> Result<Duration, String> {
+    time(value, "1s", "1h")
+}
+
 fn interval(value: &Value) -> Result<Duration, String> {
     time(value, "100ms", "1h")
 }
@@ -143,8 +151,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     row!("sampling", "budget", "Share of the interval that sampling may take; above it the interval stretches.", sampling.budget, share, show_share),
     row!("worker", "batch", "Jobs per claim.", worker.batch, jobs, show),
     row!("worker", "concurrency", "Jobs in hand at once.", worker.concurrency, jobs, show),
-    row!("worker", "lease", "Length of a lease; renewed at a third.", worker.lease, any_time, show_time),
-    row!("worker", "fallback", "Scan after this long without a wake-up.", worker.fallback, any_time, show_time),
+    row!("worker", "lease", "Length of a lease, 1s to 24h; renewed at a third.", worker.lease, lease, show_time),
+    row!("worker", "fallback", "Scan after this long without a wake-up, 1s to 1h.", worker.fallback, fallback, show_time),
     row!("worker", "debounce", "Wait after a wake-up, so that others fold into one scan: 100ms to 300ms.", worker.debounce, debounce, show_time),
     row!("worker", "eager", "The first wake-up after a quiet spell scans at once.", worker.eager, switch, show),
     row!("worker", "budget", "Jobs per window before the load is looked at, or \"off\".", worker.budget, budget, show_budget),
