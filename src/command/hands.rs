@@ -64,7 +64,7 @@ impl Hands {
                     }
                 }
             }
-            stop_bulk.stop();
+            stop_bulk.stop_for_good();
         };
         let carry_out = async {
             while let Some(intent) = turn.recv().await {

@@ -1,7 +1,7 @@
 //! Carries out what a person asked for, on a session of its own that is opened by the first action.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::audit::{AuditFile, operator_name};
 use crate::ledger::{Audit, Ledger, LedgerError, Release};
@@ -14,20 +14,30 @@ const CAP: i64 = 100_000;
 
 /// Stops a bulk release after the batch in hand.
 #[derive(Clone, Debug, Default)]
-pub struct Stopper(Arc<AtomicBool>);
+pub struct Stopper(Arc<AtomicU8>);
+
+const GO: u8 = 0;
+const THIS_ONE: u8 = 1;
+const FOR_GOOD: u8 = 2;
 
 impl Stopper {
-    /// Asks for it.
+    /// Asks for it; the next bulk release begins afresh.
     pub fn stop(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.fetch_max(THIS_ONE, Ordering::Relaxed);
+    }
+
+    /// Asks for it, and no other bulk release is begun: those that wait their turn when a person leaves must
+    /// not go on behind their back.
+    pub fn stop_for_good(&self) {
+        self.0.store(FOR_GOOD, Ordering::Relaxed);
     }
 
     fn reset(&self) {
-        self.0.store(false, Ordering::Relaxed);
+        let _ = self.0.compare_exchange(THIS_ONE, GO, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     fn is_stopped(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.load(Ordering::Relaxed) != GO
     }
 }
 
@@ -237,5 +247,25 @@ impl Operator {
             let text = format!("the audit file {} could not be written: {e}", file.path().display());
             self.sink.emit(Event::Note(Note { warn: true, text: crate::text::clean(&text) }));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_holds_for_the_release_at_hand_and_a_stop_for_good_for_those_that_wait() {
+        let stopper = Stopper::default();
+        stopper.stop();
+        assert!(stopper.is_stopped());
+        stopper.reset();
+        assert!(!stopper.is_stopped(), "the next one begins afresh");
+        stopper.stop_for_good();
+        stopper.reset();
+        assert!(stopper.is_stopped());
+        stopper.stop();
+        stopper.reset();
+        assert!(stopper.is_stopped());
     }
 }
