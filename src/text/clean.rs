@@ -9,12 +9,39 @@ const MAX_LINE: usize = 512;
 /// Longest block that is kept, in characters (an error text or a payload in a detail view).
 const MAX_BLOCK: usize = 8192;
 
+/// The characters of `raw`, each with whether it may stand as it is: a joiner only between two emoji, where it
+/// makes one of two; anywhere else it would hide.
+fn judged(raw: &str) -> impl Iterator<Item = (char, bool)> {
+    let mut before = '\0';
+    let mut rest = raw.chars().peekable();
+    std::iter::from_fn(move || {
+        let c = rest.next()?;
+        let stands = match c {
+            JOINER => is_emoji(before) && rest.peek().is_some_and(|next| is_emoji(*next)),
+            PRESENTATION => is_emoji(before) || matches!(before, '#' | '*' | '0'..='9' | '©' | '®'),
+            c => !is_hidden(c),
+        };
+        before = c;
+        Some((c, stands))
+    })
+}
+
+/// Zero width joiner, and the selector that asks for the coloured form.
+const JOINER: char = '\u{200d}';
+const PRESENTATION: char = '\u{fe0f}';
+
+/// Roughly the symbols that joiner and selector are made for: arrows and up, without letters.
+fn is_emoji(c: char) -> bool {
+    matches!(c, '\u{2190}'..='\u{2bff}' | '\u{3030}' | '\u{303d}' | '\u{3297}' | '\u{3299}' | '\u{1f000}'..='\u{1faff}')
+        || c == PRESENTATION
+}
+
 /// One safe line: whitespace of any kind folds to single spaces, the length is bounded.
 pub fn clean(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len().min(MAX_LINE * 4));
     let mut kept = 0;
     let mut space = false;
-    for c in raw.trim().chars() {
+    for (c, stands) in judged(raw.trim()) {
         if kept >= MAX_LINE {
             out.push('…');
             break;
@@ -28,7 +55,7 @@ pub fn clean(raw: &str) -> String {
             space = false;
             kept += 1;
         }
-        push_visible(&mut out, c);
+        push_visible(&mut out, c, stands);
         kept += 1;
     }
     out
@@ -37,7 +64,7 @@ pub fn clean(raw: &str) -> String {
 /// Safe text that keeps its line breaks, for detail views that wrap.
 pub fn clean_block(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len().min(MAX_BLOCK * 4));
-    for (kept, c) in raw.chars().enumerate() {
+    for (kept, (c, stands)) in judged(raw).enumerate() {
         if kept >= MAX_BLOCK {
             out.push('…');
             break;
@@ -45,19 +72,19 @@ pub fn clean_block(raw: &str) -> String {
         match c {
             '\n' => out.push('\n'),
             '\t' => out.push(' '),
-            c => push_visible(&mut out, c),
+            c => push_visible(&mut out, c, stands),
         }
     }
     out
 }
 
 /// Appends `c`, or a visible stand-in when a terminal would act on it or hide it.
-fn push_visible(out: &mut String, c: char) {
+fn push_visible(out: &mut String, c: char, stands: bool) {
     match c {
         // C0 controls have pictures of their own: U+2400 and up.
         '\u{00}'..='\u{1f}' => out.push(char::from_u32(0x2400 + c as u32).unwrap_or('\u{fffd}')),
         '\u{7f}' => out.push('\u{2421}'),
-        c if is_hidden(c) => {
+        c if !stands => {
             out.push_str("<U+");
             out.push_str(&format!("{:04X}", c as u32));
             out.push('>');
@@ -68,7 +95,8 @@ fn push_visible(out: &mut String, c: char) {
 
 /// Characters without a shape of their own that change what is seen: C1, bidi controls, zero-width
 /// marks, line separators, tags, interlinear and object marks, variation of direction.
-/// U+200D (joiner) and U+FE0F (emoji presentation) are left: emoji need them, and widths count graphemes.
+/// U+200D (joiner) and U+FE0F (emoji presentation) are judged by their neighbours: emoji need them, and widths
+/// count graphemes.
 fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{80}'..='\u{9f}'
@@ -118,6 +146,17 @@ mod tests {
     #[test]
     fn emoji_and_wide_text_pass() {
         assert_eq!(clean("担当者 👩\u{200d}🔧 e\u{301}"), "担当者 👩\u{200d}🔧 e\u{301}");
+    }
+
+    #[test]
+    fn a_joiner_stands_between_emoji_and_nowhere_else() {
+        assert_eq!(clean("ad\u{200d}min"), "ad<U+200D>min");
+        assert_eq!(clean("👩\u{200d}"), "👩<U+200D>");
+        assert_eq!(
+            clean("❤\u{fe0f}\u{200d}🔥 ☎\u{fe0f} 1\u{fe0f}\u{20e3}"),
+            "❤\u{fe0f}\u{200d}🔥 ☎\u{fe0f} 1\u{fe0f}\u{20e3}"
+        );
+        assert_eq!(clean("a\u{fe0f}b"), "a<U+FE0F>b");
     }
 
     #[test]
