@@ -9,6 +9,7 @@ mod support;
 
 use std::time::Duration;
 
+use pgwake::config::keys::{Action, KEYS, Key};
 use pgwake::demo::{Halt, Options, Server};
 use program::{Screen, run};
 use support::{DEADLINE, Db, database, database_on, wait_until};
@@ -234,6 +235,57 @@ async fn a_table_that_is_dropped_or_locked_is_said_and_survived() {
     screen.wait_for("missing");
     client.batch_execute("alter table pgwake.jobs_gone rename to jobs").await.unwrap();
     screen.wait("live again", |t| t.contains("oldest ready") && !t.contains("missing"));
+}
+
+/// What a terminal sends for a key.
+fn sent(key: Key) -> String {
+    match key {
+        Key::Char(c) => c.to_string(),
+        Key::Ctrl(c) => char::from(c as u8 & 0x1f).to_string(),
+        Key::Enter => "\r".into(),
+        // spelt out, so that the byte after it cannot make it another key
+        Key::Esc => "\u{1b}[27u".into(),
+        Key::Tab => "\t".into(),
+        Key::Backspace => "\u{7f}".into(),
+        Key::BackTab => "\u{1b}[Z".into(),
+        Key::Up => "\u{1b}[A".into(),
+        Key::Down => "\u{1b}[B".into(),
+        Key::Right => "\u{1b}[C".into(),
+        Key::Left => "\u{1b}[D".into(),
+        Key::Home => "\u{1b}[H".into(),
+        Key::End => "\u{1b}[F".into(),
+        Key::PageUp => "\u{1b}[5~".into(),
+        Key::PageDown => "\u{1b}[6~".into(),
+        Key::F(n) => format!("\u{1b}O{}", char::from(b'O' + n)),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_key_of_the_table_can_be_pressed_on_every_screen_and_it_goes_on() {
+    let db = database().await;
+    scene(&db, 5).await;
+    let mut screen = Screen::start(&[db.conninfo()], &[], WIDE);
+    screen.wait("the overview", |t| t.contains("LISTEN pgwake_work") && t.contains("gone"));
+    let ends = [Action::Quit, Action::Suspend];
+    let mut keys: Vec<Key> =
+        KEYS.iter().filter(|b| !ends.contains(&b.action)).flat_map(|b| b.keys.iter().copied()).collect();
+    keys.extend(('a'..='z').chain('A'..='Z').chain('!'..='@').filter(|c| *c != 'q').map(Key::Char));
+    for here in '1'..='7' {
+        for key in &keys {
+            screen.press(&here.to_string());
+            screen.press(&sent(*key));
+            screen.press(&sent(Key::Esc).repeat(3));
+        }
+        screen.press("1");
+        screen
+            .wait(&format!("the overview after every key on screen {here}"), |t| t.contains("Vital signs"));
+        screen.press("7");
+        screen.wait("another screen, so that the next wait sees its own", |t| !t.contains("Vital signs"));
+    }
+    assert_eq!(state(&db, 2).await, "running", "no key alone released a lease that is alive");
+    screen.press("q");
+    assert_eq!(screen.end().0, 0);
+    screen.wait_given_back();
 }
 
 #[tokio::test(flavor = "multi_thread")]
