@@ -1,35 +1,33 @@
-//! The figures of the dashboard on this machine: `cargo bench --bench figures [-- ROWS…]`.
-//!
-//! Prints, with medians: start to first live frame; memory and CPU of the idle dashboard at 120×36 with
-//! 1 s sampling, and what it costs the server; database time of one fast pass on ledgers of ROWS rows
-//! (default 100,000 and 1,000,000), as `pg_stat_statements` counts it.
+//! The figures that need a server: start, idle, large, pass; `key` has a file of its own.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
-
-use std::io::Read;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pgwake::config::{Sampling, Thresholds};
 use pgwake::demo::{Options, Server};
 use pgwake::monitor::{Sampler, Setup};
 use pgwake::pg::{self, Conninfo};
-use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use tokio_postgres::NoTls;
+
+use crate::terminal::Running;
+use crate::{cpu, key, memory, ms, quantile};
 
 /// Starts whose median is given.
 const STARTS: usize = 11;
-/// How long the idle dashboard is watched.
+/// How long a dashboard is watched.
 const IDLE: Duration = Duration::from_secs(30);
 /// Passes whose mean is given.
 const PASSES: u64 = 20;
 
-fn main() {
-    let mut rows: Vec<u64> =
-        std::env::args().skip(1).filter_map(|a| a.replace('_', "").parse().ok()).collect();
-    if rows.is_empty() {
-        rows = vec![100_000, 1_000_000];
-    }
+/// Which figures are asked for.
+pub struct Wanted {
+    pub start: bool,
+    pub idle: bool,
+    pub large: bool,
+    pub key: bool,
+    pub pass: bool,
+}
+
+pub fn all(wanted: Wanted, rows: &[u64]) {
     let settings = vec![
         ("shared_preload_libraries".to_owned(), "pg_stat_statements".to_owned()),
         ("pg_stat_statements.track_planning".to_owned(), "on".to_owned()),
@@ -48,10 +46,22 @@ fn main() {
             .output()
             .unwrap();
         assert!(migrated.status.success(), "{migrated:?}");
-        first_frame(&conninfo);
-        idle(&conninfo, &db).await;
-        for n in rows {
-            fast_pass(&conninfo, &db, n).await;
+        if wanted.start {
+            first_frame(&conninfo);
+        }
+        if wanted.idle {
+            watched("idle dashboard", &conninfo, &db).await;
+        }
+        if wanted.large {
+            large(&conninfo, &db).await;
+        }
+        if wanted.key {
+            key::all(&conninfo, &db).await;
+        }
+        if wanted.pass {
+            for n in rows {
+                fast_pass(&conninfo, &db, *n).await;
+            }
         }
     });
 }
@@ -62,107 +72,68 @@ async fn connect(conninfo: &str) -> tokio_postgres::Client {
     client
 }
 
-struct Running {
-    child: Box<dyn Child + Send + Sync>,
-    seen: Arc<Mutex<Vec<u8>>>,
-    _master: Box<dyn MasterPty + Send>,
-}
-
-fn dashboard(conninfo: &str) -> Running {
-    let size = PtySize { rows: 36, cols: 120, pixel_width: 0, pixel_height: 0 };
-    let pair = native_pty_system().openpty(size).unwrap();
-    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_pgwake"));
-    command.arg(conninfo);
-    command.env("TERM", "xterm-256color");
-    command.env("LC_ALL", "C.UTF-8");
-    let child = pair.slave.spawn_command(command).unwrap();
-    drop(pair.slave);
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let (mut reader, bytes) = (pair.master.try_clone_reader().unwrap(), seen.clone());
-    std::thread::spawn(move || {
-        let mut buf = [0; 65536];
-        while let Ok(n) = reader.read(&mut buf) {
-            if n == 0 {
-                break;
-            }
-            bytes.lock().unwrap().extend_from_slice(&buf[..n]);
-        }
-    });
-    Running { child, seen, _master: pair.master }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 /// From exec to the first frame with figures of the server in it: the diagnosis of an empty ledger.
 fn first_frame(conninfo: &str) {
-    let times: Vec<f64> = (0..STARTS)
+    let times = (0..STARTS)
         .map(|_| {
             let began = Instant::now();
-            let running = dashboard(conninfo);
-            loop {
-                let live = String::from_utf8_lossy(&running.seen.lock().unwrap()).contains("nothing due");
-                if live {
-                    return began.elapsed().as_secs_f64() * 1000.0;
-                }
-                assert!(began.elapsed() < Duration::from_secs(10), "no live frame");
-                std::thread::sleep(Duration::from_micros(200));
-            }
+            let running = Running::start(&[conninfo]);
+            running.wait("a live frame", |t| t.contains("nothing due"));
+            began.elapsed()
         })
         .collect();
-    println!("start to first live frame: median {:.0} ms of {STARTS} starts", median(times));
+    let times = ms(times);
+    println!(
+        "start to first live frame: median {:.0} ms, longest {:.0} ms of {STARTS} starts",
+        quantile(&times, 0.5),
+        quantile(&times, 1.0)
+    );
 }
 
-/// utime + stime in seconds. Manual: proc(5), fields 14 and 15 of /proc/PID/stat, in clock ticks (100/s).
-fn cpu(pid: u32) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let after = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    let fields: Vec<&str> = after.split(' ').collect();
-    let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) / 100.0
+/// The backends of the running dashboard.
+pub async fn backends(db: &tokio_postgres::Client) -> Vec<String> {
+    let sql = "select pid::text from pg_stat_activity where application_name like 'pgwake/%'";
+    db.query(sql, &[]).await.unwrap().iter().map(|r| r.get(0)).collect()
 }
 
-fn rss_mib(pid: u32) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap_or_default();
-    line.split_whitespace().nth(1).and_then(|kb| kb.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
-}
-
-async fn idle(conninfo: &str, db: &tokio_postgres::Client) {
-    let running = dashboard(conninfo);
+/// The dashboard on what the ledger holds, left alone.
+async fn watched(what: &str, conninfo: &str, db: &tokio_postgres::Client) {
+    let running = Running::start(&[conninfo]);
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let pid = running.child.process_id().unwrap();
-    let backends: Vec<u32> = db
-        .query("select pid from pg_stat_activity where application_name like 'pgwake/%'", &[])
-        .await
-        .unwrap()
-        .iter()
-        .map(|r| u32::try_from(r.get::<_, i32>(0)).unwrap())
-        .collect();
-    let total = |pids: &[u32]| pids.iter().map(|p| cpu(*p)).sum::<f64>();
-    let (own, theirs, began) = (cpu(pid), total(&backends), Instant::now());
-    let bytes = running.seen.lock().unwrap().len();
+    let pid = running.pid();
+    let backends = backends(db).await;
+    let total = |pids: &[String]| pids.iter().map(|p| cpu(p)).sum::<f64>();
+    let (own, theirs, began) = (cpu(&pid), total(&backends), Instant::now());
+    let bytes = running.bytes();
     tokio::time::sleep(IDLE).await;
     let seconds = began.elapsed().as_secs_f64();
     println!(
-        "idle dashboard, 120x36, 1 s, {:.0} s: {:.2} % of a core, {:.1} MiB resident, {:.2} % of a core in the \
-         server ({} sessions), {:.2} kB/s to the terminal",
-        seconds,
-        (cpu(pid) - own) / seconds * 100.0,
-        rss_mib(pid),
+        "{what}, 120x36, 1 s, {seconds:.0} s: {:.2} % of a core, {:.1} MiB resident (highest {:.1}), {:.2} % of a \
+         core in the server ({} sessions), {:.2} kB/s to the terminal",
+        (cpu(&pid) - own) / seconds * 100.0,
+        memory(&pid, "VmRSS"),
+        memory(&pid, "VmHWM"),
         (total(&backends) - theirs) / seconds * 100.0,
         backends.len(),
-        (running.seen.lock().unwrap().len() - bytes) as f64 / seconds / 1000.0
+        (running.bytes() - bytes) as f64 / seconds / 1000.0
     );
+}
+
+/// The same with 10,000 leases that are held and 500 workers that have reported.
+async fn large(conninfo: &str, db: &tokio_postgres::Client) {
+    db.batch_execute(
+        "insert into pgwake.jobs (job_type, status, attempts, locked_by, locked_until, lease_token)
+         select 'type_' || i % 12, 'running', 1, 'worker-' || i % 500, now() + interval '1 hour', gen_random_uuid()
+         from generate_series(1, 10000) i;
+         insert into pgwake.workers (name, ledger, host, pid, version, started_at, seen_at)
+         select 'worker-' || i, 'jobs', 'app-' || i % 20, i, '0.1.0', now(), now() + interval '1 hour'
+         from generate_series(1, 500) i;
+         analyze pgwake.jobs",
+    )
+    .await
+    .unwrap();
+    watched("10,000 leases and 500 workers", conninfo, db).await;
+    db.batch_execute("truncate pgwake.jobs; truncate pgwake.workers").await.unwrap();
 }
 
 /// A tenth of the rows ready, half of those due; one in 20,000 held; the rest done.
@@ -202,7 +173,7 @@ async fn fast_pass(conninfo: &str, db: &tokio_postgres::Client, rows: u64) {
     for _ in 0..PASSES {
         let began = Instant::now();
         sampler.sample().await.unwrap();
-        wall.push(began.elapsed().as_secs_f64() * 1000.0);
+        wall.push(began.elapsed());
     }
     let found = db
         .query(
@@ -216,7 +187,7 @@ async fn fast_pass(conninfo: &str, db: &tokio_postgres::Client, rows: u64) {
     println!(
         "one fast pass, {rows} rows: {total:.2} ms of database time ({} statements), {:.2} ms wall (median of {PASSES})",
         found.len(),
-        median(wall)
+        quantile(&ms(wall), 0.5)
     );
     for row in found.iter().take(4) {
         println!("    {:6.2} ms  {}", row.get::<_, f64>(0) / PASSES as f64, row.get::<_, String>(2));
