@@ -2,7 +2,8 @@
 
 use super::dialog::{Ask, Bulk, BulkPhase, Dialog, Release, ReleasePhase};
 use super::lists::List;
-use super::update::{notice, selected_lease, show_holder};
+use super::moves::show_holder;
+use super::update::{notice, selected_lease};
 use super::{App, Embedded, Screen, WorkerSetup};
 use crate::model::{Intent, Lease, Now};
 

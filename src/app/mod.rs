@@ -17,11 +17,14 @@ pub mod health;
 pub mod history;
 mod jobs;
 pub mod lists;
+mod moves;
 pub mod palette;
 pub mod playback;
 mod rows;
+mod screen;
 pub mod selection;
 pub mod series;
+mod setup;
 mod state;
 pub mod table;
 pub mod tape;
@@ -32,6 +35,8 @@ mod world;
 
 pub use jobs::JobsView;
 pub use playback::Playing;
+pub use screen::Screen;
+pub use setup::{Setup, WorkerSetup};
 pub use state::{Embedded, LedgerState, LinkState, ListenState, World};
 pub use time::Past;
 pub use update::update;
@@ -39,92 +44,14 @@ pub use update::update;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
 
+use crate::config::Keymap;
 use crate::config::keys::{Key, Scope};
-use crate::config::{Keymap, Thresholds};
-use crate::model::{Event, Fault, Lease, LedgerFacts, Now, Sample};
+use crate::model::{Event, Lease, LedgerFacts, Now, Sample};
 use diagnosis::{Diagnosis, Evidence};
 use dialog::{Dialog, Release};
 use lists::{Lists, TypeLine, WorkerLine};
 use series::Series;
-
-/// Whether a worker can run inside this program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum WorkerSetup {
-    /// Yes, with this handler.
-    Available {
-        /// The handler's name.
-        handler: String,
-    },
-    /// No; how to configure one.
-    Unavailable {
-        /// One sentence.
-        how: String,
-    },
-}
-
-/// What is known before anything is connected; a recording begins with it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Setup {
-    /// Where the connection goes, shown until the server has answered; never a password.
-    pub target: String,
-    /// A name for the target that is always shown, such as `PROD`.
-    pub label: Option<String>,
-    /// Colour of that name: a colour name, `#rrggbb` or an index.
-    pub bar: Option<String>,
-    /// Faults that can be injected; empty outside the demo.
-    pub faults: Vec<Fault>,
-    /// Whether a worker can run here.
-    pub worker: WorkerSetup,
-    /// Why actions are off on this side, if they are.
-    pub read_only: Option<String>,
-    /// The keys. They belong to the person, not to a recording.
-    #[serde(skip)]
-    pub keys: Keymap,
-    /// Names of the themes, in the order of the theme key.
-    #[serde(skip)]
-    pub themes: Vec<String>,
-    /// The limits of the vital signs.
-    pub thresholds: Thresholds,
-    /// The fallback interval of the workers, seconds.
-    pub fallback_s: f64,
-    /// The usual length of a lease, seconds: what a full expiry bar stands for.
-    pub lease_s: f64,
-    /// Seconds east of UTC in which times are shown. `command::screen` sets it to the local offset.
-    pub utc_offset_s: i32,
-    /// Whether a job's payload is shown without being asked for.
-    pub show_payloads: bool,
-}
-
-impl Default for Setup {
-    fn default() -> Self {
-        Self::new("")
-    }
-}
-
-impl Setup {
-    /// A plain dashboard on `target`: no label, no faults, no worker.
-    pub fn new(target: impl Into<String>) -> Self {
-        Self {
-            target: target.into(),
-            label: None,
-            bar: None,
-            faults: Vec::new(),
-            worker: WorkerSetup::Unavailable { how: "no handler is configured".to_owned() },
-            read_only: None,
-            keys: Keymap::default(),
-            themes: Vec::new(),
-            thresholds: Thresholds::default(),
-            fallback_s: 30.0,
-            lease_s: 120.0,
-            utc_offset_s: 0,
-            show_payloads: false,
-        }
-    }
-}
 
 /// What reaches the screen.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,51 +72,6 @@ pub enum Msg {
     Tick,
     /// The replay stands here now.
     Playing(Playing),
-}
-
-/// The screens, one a digit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Screen {
-    /// Vital signs, backlog, flow, holders, events.
-    Overview,
-    /// Jobs by type, and the table.
-    Backlog,
-    /// Every lease.
-    Leases,
-    /// Who works.
-    Workers,
-    /// Other sessions of the server.
-    Sessions,
-    /// How work is announced and found.
-    WakeUps,
-    /// The log.
-    Events,
-}
-
-impl Screen {
-    /// In the order of Tab.
-    pub const ALL: [Self; 7] = [
-        Self::Overview,
-        Self::Backlog,
-        Self::Leases,
-        Self::Workers,
-        Self::Sessions,
-        Self::WakeUps,
-        Self::Events,
-    ];
-
-    /// Its name on the screen.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Overview => "Overview",
-            Self::Backlog => "Backlog",
-            Self::Leases => "Leases",
-            Self::Workers => "Workers",
-            Self::Sessions => "Sessions",
-            Self::WakeUps => "Wake-ups",
-            Self::Events => "Events",
-        }
-    }
 }
 
 /// A lease's identity.

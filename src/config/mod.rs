@@ -1,6 +1,7 @@
 //! Settings (file, environment, flags) and the one key table.
 
 mod file;
+mod key;
 mod keymap;
 pub mod keys;
 mod reader;
