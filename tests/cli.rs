@@ -117,16 +117,17 @@ async fn release_has_the_guards_of_the_screen() {
 
     fails(&with(&["release"]), 2, &["--expired", "--holder"]);
     fails(&with(&["release", "--expired"]), 2, &["no terminal", "--yes"]);
-    let dry = with(&["release", "--expired", "--dry-run"]);
+    fails(&with(&["release", "--expired", "--dry-run"]), 2, &["jobs and outbox", "--profile"]);
+    let dry = with(&["release", "--expired", "--dry-run", "--profile", "jobs"]);
     assert_eq!((dry.code, dry.out.contains("would release 2 expired leases")), (0, true), "{dry:?}");
     fails(&with(&["release", "4", "--yes"]), 1, &["job 4 is not held"]);
     fails(&with(&["release", "99", "--yes"]), 1, &["there is no job 99"]);
     fails(&with(&["release", "x", "--yes"]), 1, &["job x"]);
 
-    let bulk = with(&["release", "--expired", "--yes", "--reason", "incident 7"]);
+    let bulk = with(&["release", "--expired", "--yes", "--reason", "incident 7", "--profile", "jobs"]);
     assert_eq!((bulk.code, bulk.out.as_str()), (0, "released 2\n"), "{bulk:?}");
     let one = with(&["release", "3", "--yes"]);
-    assert!(one.code == 0 && one.out.contains("job 3 held by alive"), "{one:?}");
+    assert!(one.code == 0 && one.out.contains("jobs: job 3 held by alive"), "{one:?}");
 
     let rows = client
         .query("select job_id, holder, how, reason, was_expired from pgwake.releases order by id", &[])
@@ -153,6 +154,32 @@ async fn release_has_the_guards_of_the_screen() {
     assert_eq!(ready, 4);
     let audit = std::fs::read_to_string(program::state_dir().join("releases.log")).unwrap();
     assert!(audit.lines().any(|l| l.contains("job 3 held by alive") && l.contains("released")), "{audit}");
+}
+
+#[tokio::test]
+async fn an_id_that_two_ledgers_have_is_released_in_none_of_them() {
+    let db = scratch().await;
+    let client = db.connect().await;
+    run(&["enqueue", "mail", "-", "-d", db.conninfo()], &[], "{}\n{}\n");
+    client
+        .batch_execute(
+            "select pgwake.publish('orders', 'k', '{}');
+             update pgwake.jobs set status = 'running', locked_by = 'gone', lease_token = gen_random_uuid(),
+             locked_until = now() - interval '1 minute'",
+        )
+        .await
+        .unwrap();
+    let with = |args: &[&str]| run(&[args, &["-d", db.conninfo()]].concat(), &[], "");
+    fails(&with(&["release", "1", "--yes"]), 2, &["job 1", "jobs and outbox", "--profile"]);
+    fails(&with(&["release", "2", "1", "--yes"]), 2, &["job 1", "--profile"]);
+    let held = "select count(*) from pgwake.jobs where status = 'running'";
+    assert_eq!(client.query_one(held, &[]).await.unwrap().get::<_, i64>(0), 2);
+
+    let two = with(&["release", "2", "--yes"]);
+    assert!(two.code == 0 && two.out.contains("jobs: job 2 held by gone"), "{two:?}");
+    let one = with(&["release", "1", "--yes", "--profile", "jobs"]);
+    assert!(one.code == 0 && one.out.contains("jobs: job 1 held by gone"), "{one:?}");
+    assert_eq!(client.query_one(held, &[]).await.unwrap().get::<_, i64>(0), 0);
 }
 
 #[tokio::test]

@@ -28,9 +28,13 @@ pub(super) async fn run(connect: &Connect, args: Release) -> Outcome {
     let ledger = match ledgers.as_slice() {
         [] => return Err(Failure::failed("no ledger of a known profile in this database")),
         [only] => only.clone(),
-        // An id, and the leases of "all", must belong to one table.
-        [first, ..] if connect.profile.is_empty() => first.clone(),
-        _ => return Err(Failure::usage("release: give one --profile")),
+        several if !connect.profile.is_empty() || args.ids.is_empty() => {
+            let names = names(several);
+            return Err(Failure::usage(format!(
+                "release: there are the ledgers {names}; name one with --profile"
+            )));
+        }
+        several => the_one_with(&session, several, &args.ids).await?,
     };
     // Results are printed from what the operator returns; a warning (the audit file) comes only this way.
     let warn = |event| {
@@ -51,6 +55,53 @@ pub(super) async fn run(connect: &Connect, args: Release) -> Outcome {
     } else {
         single(&session, &mut operator, &ledger, &args).await
     }
+}
+
+fn names(ledgers: &[Ledger]) -> String {
+    ledgers.iter().map(Ledger::name).collect::<Vec<_>>().join(" and ")
+}
+
+/// The one ledger that has all these jobs. The same number may name another job in another ledger: then it
+/// is for the person to say which is meant.
+async fn the_one_with(session: &Session, ledgers: &[Ledger], ids: &[String]) -> Result<Ledger, Failure> {
+    let mut one: Option<&Ledger> = None;
+    for id in ids {
+        let shown = crate::text::clean(id);
+        let (mut having, mut trouble) = (Vec::new(), None);
+        for ledger in ledgers {
+            match ledger.lease_of(session, id).await {
+                Ok(Some(_)) => having.push(ledger.clone()),
+                Ok(None) => {}
+                Err(e) => trouble = Some(format!("job {shown}: {}", e.loss())),
+            }
+        }
+        match (having.as_slice(), trouble) {
+            ([], Some(trouble)) => return Err(Failure::failed(trouble)),
+            ([], None) => {
+                let names = names(ledgers);
+                return Err(Failure::failed(format!("there is no job {shown} in the ledgers {names}")));
+            }
+            ([found], None) if one.is_none_or(|one| one.name() == found.name()) => {
+                one = ledgers.iter().find(|l| l.name() == found.name());
+            }
+            ([found], None) => {
+                return Err(Failure::usage(format!(
+                    "release: job {shown} is in ledger {}, another is not; name one with --profile",
+                    found.name()
+                )));
+            }
+            (_, Some(trouble)) => {
+                return Err(Failure::usage(format!("release: {trouble}; name a ledger with --profile")));
+            }
+            (several, None) => {
+                return Err(Failure::usage(format!(
+                    "release: job {shown} is in the ledgers {}; name one with --profile",
+                    names(several)
+                )));
+            }
+        }
+    }
+    one.cloned().ok_or_else(|| Failure::usage("release: give job ids"))
 }
 
 async fn bulk(operator: &mut Operator, ledger: &Ledger, args: &Release) -> Outcome {
@@ -108,7 +159,7 @@ async fn single(session: &Session, operator: &mut Operator, ledger: &Ledger, arg
                 }
             }
         };
-        let what = format!("job {shown} held by {}, {state}", lease.holder);
+        let what = format!("{}: job {shown} held by {}, {state}", ledger.name(), lease.holder);
         if args.dry_run {
             print(&format!("would release {what}\n"))?;
             continue;
