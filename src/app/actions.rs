@@ -135,6 +135,31 @@ pub(super) fn toggle_worker(app: &mut App, now: Now) -> Vec<Intent> {
     Vec::new()
 }
 
+/// The intervals of the fast lane that its keys choose from, milliseconds.
+const PACES: [u64; 7] = [200, 500, 1_000, 2_000, 5_000, 10_000, 30_000];
+
+/// Samples more or less often. It changes nothing at the server but how often that is asked.
+pub(super) fn pace(app: &mut App, faster: bool, now: Now) -> Vec<Intent> {
+    let sampled = app.world.ledgers.iter().find_map(|l| l.sample.as_ref());
+    let Some(is) = app.pace.or_else(|| sampled.map(|(s, _)| s.cost.interval_ms)) else {
+        notice(app, "nothing was sampled yet", now);
+        return Vec::new();
+    };
+    let seconds = |ms: u64| format!("{}s", ms as f64 / 1e3);
+    let next = match faster {
+        true => PACES.into_iter().rev().find(|p| *p < is),
+        false => PACES.into_iter().find(|p| *p > is),
+    };
+    let Some(interval_ms) = next else {
+        let end = if faster { "shortest" } else { "longest" };
+        notice(app, format!("sampling every {}: that is the {end} interval", seconds(is)), now);
+        return Vec::new();
+    };
+    app.pace = Some(interval_ms);
+    notice(app, format!("sampling every {} (0.2s to 30s)", seconds(interval_ms)), now);
+    vec![Intent::Pace { interval_ms }]
+}
+
 /// Copies what a person would type elsewhere: an id, a name, a line of the log.
 pub(super) fn copy(app: &mut App, now: Now) -> Vec<Intent> {
     let lists = &app.lists;

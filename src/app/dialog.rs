@@ -3,6 +3,7 @@
 
 use super::lists::WorkerLine;
 use super::palette::{Item, Palette};
+use super::seen::JobSeen;
 use crate::config::Keymap;
 use crate::config::keys::{Action, Key, Scope};
 use crate::model::{ActionEvent, Fault, Holder, Intent, JobDetail, Lease, LedgerFacts, Session};
@@ -109,6 +110,8 @@ pub struct JobView {
     pub payload: bool,
     /// The answer, once it has come.
     pub detail: Option<JobDetail>,
+    /// What the samples in memory showed of it when it was opened.
+    pub seen: Option<JobSeen>,
     /// First row shown.
     pub top: usize,
 }

@@ -132,6 +132,23 @@ impl Log {
         self.add(now, tone, text(1, jobs), Some(Fold { key, jobs }));
     }
 
+    /// Adds a line about something that lasts and has a size.
+    pub(super) fn open(&mut self, now: Now, tone: Tone, key: String, size: u64, text: String) {
+        self.add(now, tone, text, Some(Fold { key, jobs: size }));
+    }
+
+    /// What the newest line of that key is about has grown to `size`: it says so, in its place.
+    pub(super) fn rise(&mut self, key: &str, size: u64, text: String) {
+        let about = |l: &&mut Line| l.fold.as_ref().is_some_and(|f| f.key == key);
+        if let Some(line) = self.lines.iter_mut().rev().find(about)
+            && let Some(fold) = &mut line.fold
+            && fold.jobs < size
+        {
+            fold.jobs = size;
+            line.text = text;
+        }
+    }
+
     /// The line, if any, that `event` leaves in the log.
     pub fn record(&mut self, event: &Event, now: Now) {
         match event {

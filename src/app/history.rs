@@ -192,6 +192,22 @@ impl History {
         self.moments().map(|(_, m)| m.at).find(|m| *m > at)
     }
 
+    /// Every moment, oldest first; one that cannot be read is left out.
+    pub fn each<T: DeserializeOwned>(&self, mut tell: impl FnMut(T)) {
+        for chunk in &self.chunks {
+            let Ok(lead) = decompress(&chunk.first.packed, chunk.first.length) else { continue };
+            if let Ok(what) = serde_json::from_slice(&lead) {
+                tell(what);
+            }
+            for moment in &chunk.rest {
+                let json = decompress_with_dict(&moment.packed, moment.length, &lead);
+                if let Some(what) = json.ok().and_then(|json| serde_json::from_slice(&json).ok()) {
+                    tell(what);
+                }
+            }
+        }
+    }
+
     /// What was newest at `at`, and the moment it came.
     pub fn at<T: DeserializeOwned>(&self, at: Duration) -> Option<(T, Duration, DateTime<Utc>)> {
         let (chunk, moment) = self.moments().rfind(|(_, m)| m.at <= at)?;

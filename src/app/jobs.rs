@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::dialog::{Dialog, JobView};
 use super::lists::{List, arrange};
+use super::seen;
 use super::update::notice;
 use super::{App, LinkState};
 use crate::model::{Event, Intent, JobList, Now};
@@ -56,7 +57,9 @@ pub(super) fn open_job(app: &mut App, payload: bool, now: Now) -> Vec<Intent> {
     }
     let payload = payload || app.setup.show_payloads;
     let intent = Intent::Job { ledger: ledger.clone(), id: id.clone(), payload };
-    app.dialog = Some(Dialog::Job(Box::new(JobView { ledger, id, payload, detail: None, top: 0 })));
+    let seen = app.past.of(&ledger).and_then(|history| seen::of_job(history, &id));
+    let view = JobView { ledger, id, payload, detail: None, seen, top: 0 };
+    app.dialog = Some(Dialog::Job(Box::new(view)));
     vec![intent]
 }
 
@@ -77,7 +80,9 @@ pub(super) fn on_answer(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
         Event::Backlog(backlog) => {
             let name = backlog.ledger.clone();
             app.past.backlog(&backlog, now);
-            app.world.ledger_mut(&name).backlog = Some((Arc::new(*backlog), now.mono));
+            let ledger = app.world.ledger_mut(&name);
+            let before = ledger.backlog.replace((Arc::new(*backlog), now.mono));
+            ledger.backlog_before = before.map(|(b, _)| b);
             arrange(app, List::Types);
             // the list that somebody looks at keeps the pace of the slow lane
             let open = app.jobs.as_ref().filter(|j| j.ledger == name && app.frozen.is_none());

@@ -1,5 +1,7 @@
 //! Every list of the screens: what its rows are, and what they are filtered and sorted by.
 
+use chrono::{DateTime, Utc};
+
 use super::table::{Lever, Table};
 use super::{App, LeaseKey, Screen};
 use crate::model::{Backlog, Holder, JobState, Lease, WorkerRow};
@@ -42,7 +44,7 @@ impl List {
     pub fn columns(self) -> &'static [&'static str] {
         match self {
             Self::Holders => &["holder", "held", "oldest", "next expiry", "heartbeat"],
-            Self::Types => &["type", "ready", "oldest", "scheduled", "next", "running", "failed"],
+            Self::Types => &["type", "ready", "oldest", "scheduled", "next", "running", "failed", "change"],
             Self::Jobs => &["job", "state", "due", "attempts", "holder", "error"],
             Self::Leases => &["job", "type", "holder", "expiry", "held", "attempts"],
             Self::Workers => {
@@ -109,7 +111,7 @@ pub(super) fn arrange(app: &mut App, list: List) {
             app.lists.holders = table;
         }
         List::Types => {
-            app.types = app.backlog().map(types).unwrap_or_default();
+            app.types = app.backlog().map(|b| types(b, app.backlog_before())).unwrap_or_default();
             app.lists.types.arrange(app.types.iter(), all);
         }
         List::Jobs => {
@@ -177,10 +179,28 @@ pub struct TypeLine {
     pub oldest: Option<f64>,
     /// Seconds until the next scheduled one.
     pub next: Option<f64>,
+    /// By how much its jobs that are not over have grown a second since the pass before: what came in minus
+    /// what went out. `None` where one of the two passes did not see all of them.
+    pub change: Option<f64>,
 }
 
-/// Types of all states together: those with most ready jobs first, then by name.
-pub fn types(backlog: &Backlog) -> Vec<TypeLine> {
+/// The states of a job that is not over.
+const UNFINISHED: [JobState; 3] = [JobState::Ready, JobState::Scheduled, JobState::Running];
+
+/// Whether a pass saw every job that is not over.
+fn saw_all(backlog: &Backlog) -> bool {
+    UNFINISHED.iter().all(|s| backlog.of(*s).and_then(|r| r.current()).is_some_and(|l| !l.more))
+}
+
+/// Jobs of a type that are not over.
+fn unfinished(backlog: &Backlog, key: &str) -> u64 {
+    let of = |s: &JobState| backlog.of(*s).and_then(|r| r.value()).into_iter().flat_map(|l| &l.types);
+    UNFINISHED.iter().flat_map(of).filter(|t| t.key == key).map(|t| t.jobs).sum()
+}
+
+/// Types of all states together: those with most ready jobs first, then by name. `before` is the pass
+/// before.
+pub fn types(backlog: &Backlog, before: Option<&Backlog>) -> Vec<TypeLine> {
     let mut lines: Vec<TypeLine> = Vec::new();
     let mut at = std::collections::HashMap::new();
     for (column, state) in COUNTED.into_iter().enumerate() {
@@ -193,6 +213,7 @@ pub fn types(backlog: &Backlog) -> Vec<TypeLine> {
                     jobs: [None; 4],
                     oldest: None,
                     next: None,
+                    change: None,
                 });
                 lines.len() - 1
             });
@@ -203,6 +224,13 @@ pub fn types(backlog: &Backlog) -> Vec<TypeLine> {
                 JobState::Scheduled => line.next = t.edge,
                 _ => {}
             }
+        }
+    }
+    if let Some(before) = before.filter(|b| saw_all(b) && saw_all(backlog)) {
+        let seconds = (backlog.taken_at - before.taken_at).as_seconds_f64();
+        for line in lines.iter_mut().filter(|_| seconds > 0.0) {
+            let (is, was) = (unfinished(backlog, &line.key), unfinished(before, &line.key));
+            line.change = Some((is as f64 - was as f64) / seconds);
         }
     }
     lines.sort_by(|a, b| b.jobs[0].cmp(&a.jobs[0]).then_with(|| a.job_type.cmp(&b.job_type)));
@@ -222,6 +250,40 @@ pub struct WorkerLine {
     pub here: bool,
 }
 
+/// A worker that has been silent for so long, seconds, and holds nothing is of the past.
+pub const GONE_S: i64 = 300;
+
+/// How many workers report, and how many did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Reporting.
+    pub alive: usize,
+    /// Silent, but not for long, or with leases.
+    pub silent: usize,
+    /// Silent for more than [`GONE_S`], without a lease: not listed.
+    pub gone: usize,
+}
+
+/// Whether a worker that is silent at server time `now` is of the past.
+fn is_gone(row: &WorkerRow, holder: Option<&Holder>, now: DateTime<Utc>) -> bool {
+    (now - row.seen_at).num_seconds() > GONE_S && holder.is_none_or(|h| h.held == 0)
+}
+
+/// Workers that report, at server time `now`; `None` while that cannot be read.
+pub(super) fn tally(app: &App, now: DateTime<Utc>) -> Option<Tally> {
+    let mut out = Tally::default();
+    for row in app.sample()?.workers.value()? {
+        if row.is_alive(now) {
+            out.alive += 1;
+        } else if is_gone(row, app.holder_named(&row.name), now) {
+            out.gone += 1;
+        } else {
+            out.silent += 1;
+        }
+    }
+    Some(out)
+}
+
 /// Those with expired leases first, then the one of this program, then by name.
 fn workers(app: &App) -> Vec<WorkerLine> {
     let Some(sample) = app.sample() else { return Vec::new() };
@@ -229,6 +291,7 @@ fn workers(app: &App) -> Vec<WorkerLine> {
     let rows = sample.workers.value().map_or(&[][..], Vec::as_slice);
     let mut lines: Vec<WorkerLine> = rows
         .iter()
+        .filter(|row| !is_gone(row, app.holder_named(&row.name), sample.taken_at))
         .map(|row| WorkerLine {
             name: row.name.clone(),
             row: Some(row.clone()),

@@ -22,6 +22,7 @@ pub mod palette;
 pub mod playback;
 mod rows;
 mod screen;
+pub mod seen;
 pub mod selection;
 pub mod series;
 mod setup;
@@ -66,8 +67,16 @@ pub enum Msg {
     Event(Box<Event>),
     /// The mouse wheel was turned by so many rows, down if positive.
     Scroll(i8),
-    /// The mouse was clicked on this row of the terminal.
-    Click(u16),
+    /// The mouse was clicked on this cell of the terminal: column and row. What stands there only the
+    /// picture knows, which makes another message of it.
+    Click(u16, u16),
+    /// The row of the list on the screen was chosen, the list being shown from `top` on.
+    Row {
+        /// Which row, in the order shown.
+        row: usize,
+        /// The first row on the screen.
+        top: usize,
+    },
     /// Time has passed.
     Tick,
     /// The replay stands here now.
@@ -98,9 +107,6 @@ impl LeaseKey {
 /// the footer. `update` pages by what `ui` shows.
 pub const LIST_CHROME: u16 = 6;
 
-/// The row of the terminal on which such a list begins.
-pub const LIST_TOP: u16 = 4;
-
 /// The state of the screen. `ui::draw` reads it; only [`update`] changes it.
 #[derive(Clone, Debug)]
 pub struct App {
@@ -129,6 +135,8 @@ pub struct App {
     /// On the screen Leases: only this holder's.
     only_holder: Option<String>,
     playing: Option<Playing>,
+    /// The sampling interval that was asked for here, milliseconds.
+    pace: Option<u64>,
     theme: usize,
     quit: bool,
 }
@@ -153,6 +161,7 @@ impl App {
             typing: false,
             only_holder: None,
             playing: None,
+            pace: None,
             theme: 0,
             quit: false,
         }

@@ -5,28 +5,14 @@ use super::jobs::{open_job, open_type};
 use super::lists::{List, arrange};
 use super::update::notice;
 use super::update::{follow, refilter, selected_lease};
-use super::{App, LIST_CHROME, LIST_TOP, Screen};
+use super::{App, LIST_CHROME, Screen};
 use crate::model::{Intent, Now};
 
-/// Selects the row of the list that stands on the row `y` of the terminal.
-pub(super) fn click(app: &mut App, y: u16) {
-    // two head lines, the frame, the column heads
-    let Some(below) = y.checked_sub(LIST_TOP) else { return };
-    let height = usize::from(app.size.1.saturating_sub(LIST_CHROME).max(1));
-    if usize::from(below) >= height {
-        return;
-    }
+/// Puts the cursor on a row of the list, which is shown from `top` on and stays where it is.
+pub(super) fn choose(app: &mut App, row: usize, top: usize) {
     let list = app.list();
-    // elsewhere the rows stand where the layout puts them
-    if !matches!(list, List::Leases | List::Events) {
-        return;
-    }
-    let lever = app.lever(list);
-    let ((row, top), (len, _)) = (lever.cursor(height), lever.counts());
-    let wanted = top + usize::from(below);
-    if wanted < len {
-        step(app, wanted as isize - row as isize);
-    }
+    app.lists.lever_mut(list).choose(row, top);
+    arrange(app, list);
 }
 
 pub(super) fn turn(app: &mut App, by: usize) {

@@ -29,7 +29,8 @@ impl Row for TypeLine {
             3 => jobs(1),
             4 => Value::number(self.next),
             5 => jobs(2),
-            _ => jobs(3),
+            6 => jobs(3),
+            _ => Value::number(self.change),
         }
     }
 }

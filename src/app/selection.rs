@@ -74,6 +74,13 @@ impl<K: Clone + PartialEq> Selection<K> {
         }
     }
 
+    /// Goes to `row` of a list of `len` that is shown from `top` on.
+    pub fn choose(&mut self, row: usize, top: usize, len: usize) {
+        if row < len {
+            *self = Self { key: self.key.take(), row, top, moved: true, automatic: false, present: false };
+        }
+    }
+
     /// Moves by `by` rows, within a list of `len` of which `height` are shown. [`Selection::follow`] then
     /// tells what stands there.
     pub fn step(&mut self, by: isize, len: usize, height: usize) {

@@ -111,6 +111,8 @@ pub struct LedgerState {
     pub sample: Option<(Arc<Sample>, Duration)>,
     /// The newest pass of the slow lane and when it arrived (monotonic).
     pub backlog: Option<(Arc<Backlog>, Duration)>,
+    /// The pass of the slow lane before that one.
+    pub(super) backlog_before: Option<Arc<Backlog>>,
     /// History of its figures.
     pub series: Series,
     /// Wake-ups on its channel since the newest sample.
@@ -126,6 +128,7 @@ impl LedgerState {
             name: name.into(),
             sample: None,
             backlog: None,
+            backlog_before: None,
             series: Series::default(),
             heard: 0,
             holder_order: Vec::new(),

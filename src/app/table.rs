@@ -94,6 +94,8 @@ impl<K> Default for Table<K> {
 pub trait Lever {
     /// Moves the cursor.
     fn step(&mut self, by: isize, height: usize);
+    /// Puts the cursor on a row of those that are shown from `top` on.
+    fn choose(&mut self, row: usize, top: usize);
     /// Sorts by the next of `columns`, then in the natural order again.
     fn next_sort(&mut self, columns: usize);
     /// Turns the order round.
@@ -113,6 +115,10 @@ pub trait Lever {
 impl<K: Clone + PartialEq> Lever for Table<K> {
     fn step(&mut self, by: isize, height: usize) {
         self.selection.step(by, self.order.len(), height);
+    }
+
+    fn choose(&mut self, row: usize, top: usize) {
+        self.selection.choose(row, top, self.order.len());
     }
 
     fn next_sort(&mut self, columns: usize) {

@@ -98,7 +98,12 @@ impl Past {
                 world.wakeups = was.wakeups;
                 world.last_wakeup = was.last_wakeup;
             }
-            let backlog = self.backlogs.get(&ledger.name).and_then(|h| h.at::<Backlog>(at));
+            let backlogs = self.backlogs.get(&ledger.name);
+            let backlog = backlogs.and_then(|h| h.at::<Backlog>(at));
+            let before = backlogs.zip(backlog.as_ref());
+            ledger.backlog_before = before
+                .and_then(|(h, (_, at, _))| h.at::<Backlog>(h.before(*at)?))
+                .map(|(b, _, _)| Arc::new(b));
             ledger.backlog = backlog.map(|(b, at, _)| (Arc::new(b), at));
         }
         world

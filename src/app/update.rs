@@ -1,10 +1,10 @@
 //! Every change of the state, and what it asks of the world.
 
-use super::actions::{ask_wake, copy, count_expired, open_release, release_selected, toggle_worker};
+use super::actions::{ask_wake, copy, count_expired, open_release, pace, release_selected, toggle_worker};
 use super::dialog::{Dialog, Outcome};
 use super::jobs::{on_answer, open_job};
 use super::lists::{List, arrange};
-use super::moves::{back, click, freeze, next_ledger, open, page, reverse, show_holder, sort, step, turn};
+use super::moves::{back, choose, freeze, next_ledger, open, page, reverse, show_holder, sort, step, turn};
 use super::palette::{Item, Palette};
 use super::time::{self, Step};
 use super::world::{on_link, on_listen, on_sample, on_worker};
@@ -31,17 +31,26 @@ pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
         }
         Msg::Tick => Vec::new(),
         Msg::Scroll(rows) => {
-            if app.dialog.is_none() {
-                step(app, isize::from(rows));
+            match &mut app.dialog {
+                None => step(app, isize::from(rows)),
+                // what is read scrolls as well; the wheel answers no question
+                Some(dialog @ (Dialog::Help { .. } | Dialog::Job(_))) => {
+                    let key = if rows < 0 { Key::Up } else { Key::Down };
+                    for _ in 0..rows.unsigned_abs() {
+                        dialog.key(key, &app.setup.keys);
+                    }
+                }
+                Some(_) => {}
             }
             Vec::new()
         }
-        Msg::Click(row) => {
+        Msg::Row { row, top } => {
             if app.dialog.is_none() {
-                click(app, row);
+                choose(app, row, top);
             }
             Vec::new()
         }
+        Msg::Click(..) => Vec::new(),
         Msg::Resize(width, height) => {
             app.size = (width, height);
             Vec::new()
@@ -253,6 +262,8 @@ fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
         Action::MuchLater => time::step(app, Step::MuchLater, now),
         Action::Back => back(app),
         Action::Freeze => freeze(app, now),
+        Action::SampleFaster => return pace(app, true, now),
+        Action::SampleSlower => return pace(app, false, now),
         Action::NextLedger => next_ledger(app, now),
         Action::Theme => theme(app, app.theme.wrapping_add(1), now),
         Action::Palette => app.dialog = Some(Dialog::Palette(Palette::new(app))),

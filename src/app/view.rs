@@ -1,5 +1,7 @@
 //! What the lists of the screens show, in the order shown.
 
+use chrono::{DateTime, Utc};
+
 use super::lists::{self, List, TypeLine, WorkerLine};
 use super::selection::Selection;
 use super::table::Lever;
@@ -43,6 +45,16 @@ impl App {
     /// The newest pass of the slow lane over the ledger that is shown.
     pub fn backlog(&self) -> Option<&Backlog> {
         self.ledger()?.backlog.as_ref().map(|(b, _)| b.as_ref())
+    }
+
+    /// The pass before that one.
+    pub(super) fn backlog_before(&self) -> Option<&Backlog> {
+        self.ledger()?.backlog_before.as_deref()
+    }
+
+    /// How many workers report at server time `now`; `None` while that cannot be read.
+    pub fn tally(&self, now: DateTime<Utc>) -> Option<lists::Tally> {
+        lists::tally(self, now)
     }
 
     /// Types of the backlog, in the order shown.

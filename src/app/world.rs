@@ -75,6 +75,7 @@ pub(super) fn on_sample(world: &mut World, limits: &Thresholds, sample: Sample, 
     for (tone, text) in changes(before.as_deref(), &sample, limits) {
         world.log.push(now, tone, text);
     }
+    expired(world, before.as_deref(), &sample, now);
 }
 
 /// What changed for better or worse between two samples, for the log.
@@ -100,14 +101,21 @@ fn changes(before: Option<&Sample>, after: &Sample, limits: &Thresholds) -> Vec<
         };
         out.push((tone, format!("{name}: {} {word}", vital.title())));
     }
-    let expired = |s: &Sample| s.counts.expired.current().copied();
-    if let Some(is) = expired(after) {
-        let was = before.map_or(Some(0), expired).unwrap_or(is);
-        if was == 0 && is > 0 {
-            out.push((Tone::Warn, format!("{name}: expired leases: {is}")));
-        } else if was > 0 && is == 0 {
-            out.push((Tone::Good, format!("{name}: no expired leases any more")));
-        }
-    }
     out
+}
+
+/// One line for expired leases from the first to the last of them; while it lasts it tells the most there
+/// were.
+fn expired(world: &mut World, before: Option<&Sample>, after: &Sample, now: Now) {
+    let count = |s: &Sample| s.counts.expired.current().copied();
+    let Some(is) = count(after) else { return };
+    let was = before.map_or(Some(0), count).unwrap_or(is);
+    let name = &after.ledger;
+    let key = format!("expired {name}");
+    match (was, is) {
+        (0, 0) => {}
+        (0, _) => world.log.open(now, Tone::Warn, key, is, format!("{name}: expired leases: {is}")),
+        (_, 0) => world.log.push(now, Tone::Good, format!("{name}: no expired leases any more")),
+        _ => world.log.rise(&key, is, format!("{name}: expired leases: up to {is}")),
+    }
 }

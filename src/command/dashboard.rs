@@ -180,13 +180,14 @@ async fn serve(
         (setup, handler)
     });
     let crew = Crew { worker, listener, sink: sink.clone(), running: tokio::sync::Mutex::new(None) };
+    let (pace, paces) = watch::channel(monitor.sampling.interval);
     let (questions, asked) = mpsc::channel(16);
     let slow = Slow::new(monitor).run(sink.clone(), asked, leave.clone());
-    let hands = Hands { operator, crew, sink: sink.clone(), demo: network.demo, questions };
+    let hands = Hands { operator, crew, sink: sink.clone(), demo: network.demo, questions, pace };
     let mut gone = leave.clone();
     let work = hands.work(intents, rest);
     tokio::pin!(work);
-    let fast = sampler.run(sink, leave);
+    let fast = sampler.paced(paces).run(sink, leave);
     let watch = async { tokio::join!(fast, slow) };
     tokio::pin!(watch);
     // The sampler goes on while the hands end their work; both end when the screen has gone.

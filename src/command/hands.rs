@@ -1,8 +1,9 @@
 //! From intents to the operator, the embedded worker and the faults of the demo.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::pause::Rest;
@@ -20,6 +21,8 @@ pub(super) struct Hands {
     pub demo: Option<Arc<Demo>>,
     /// Takes the questions that the slow lane answers.
     pub questions: mpsc::Sender<Intent>,
+    /// Takes the interval of the sampler.
+    pub pace: watch::Sender<Duration>,
 }
 
 /// The embedded worker and the listen session it shares.
@@ -41,7 +44,7 @@ impl Hands {
     /// Carries intents out in order until the screen has gone, then stops the embedded worker in order.
     /// A bulk release can be stopped while it runs: that intent does not wait its turn. Neither does rest.
     pub(super) async fn work(self, mut intents: mpsc::Receiver<Intent>, mut rest: Rest) {
-        let Self { mut operator, crew, sink, demo, questions } = self;
+        let Self { mut operator, crew, sink, demo, questions, pace } = self;
         let stopper = operator.stopper();
         let (queue, mut turn) = mpsc::channel::<Intent>(16);
         let stop_bulk = stopper.clone();
@@ -51,6 +54,9 @@ impl Hands {
                 match intent {
                     Intent::Quit => break,
                     Intent::StopBulk => stop_bulk.stop(),
+                    Intent::Pace { interval_ms } => {
+                        pace.send_replace(Duration::from_millis(interval_ms));
+                    }
                     other => {
                         // a look does not wait behind an action
                         let look = matches!(other, Intent::Jobs { .. } | Intent::Job { .. });
@@ -166,7 +172,7 @@ async fn one(
         }
         // the slow lane answers looks
         Intent::Jobs { .. } | Intent::Job { .. } => Ok(()),
-        Intent::Quit | Intent::StopBulk | Intent::Play(_) => Ok(()),
+        Intent::Quit | Intent::StopBulk | Intent::Pace { .. } | Intent::Play(_) => Ok(()),
         // the loop of the screen has done them
         Intent::Copy(_) | Intent::Redraw | Intent::Suspend => Ok(()),
     };
@@ -188,6 +194,7 @@ fn what(intent: &Intent) -> &'static str {
         Intent::Wake { .. } => "send a wake-up",
         Intent::Worker { .. } => "switch the worker",
         Intent::Jobs { .. } | Intent::Job { .. } => "look at jobs",
+        Intent::Pace { .. } => "change the interval",
         Intent::Fault(_) => "inject a fault",
         Intent::Quit => "quit",
         Intent::Play(_) => "move through a recording",

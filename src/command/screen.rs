@@ -152,13 +152,14 @@ pub(super) async fn play(source: Source, mut options: ScreenOptions) -> Result<E
     }
     session.measure(&guard);
     let mut keys = EventStream::new();
+    let mut zones = ui::Zones::default();
     loop {
         let wait = session.pace.wait(session.start.elapsed());
         if wait.is_zero() {
             let now = session.now();
             let theme = &themes[session.app.theme_turns() % themes.len()];
             let app = &session.app;
-            match guard.draw(|frame| ui::draw(frame, app, now, theme)) {
+            match guard.draw(|frame| zones = ui::draw_zones(frame, app, now, theme)) {
                 Ok(()) => {}
                 Err(_) if !term::is_alive() => return Ok(Exit::TerminalGone),
                 Err(e) => return Err(e.into()),
@@ -177,7 +178,11 @@ pub(super) async fn play(source: Source, mut options: ScreenOptions) -> Result<E
             },
             key = keys.next() => match key {
                 Some(Ok(event)) => {
-                    if let Some(msg) = term::message(event) {
+                    let said = match term::message(event) {
+                        Some(Msg::Click(column, row)) => zones.click(column, row),
+                        other => other,
+                    };
+                    if let Some(msg) = said {
                         // even to the same size: it may have been another in between, and be cut
                         if matches!(msg, Msg::Resize(..)) {
                             session.own.push(Intent::Redraw);

@@ -61,6 +61,10 @@ pub enum Action {
     MuchEarlier,
     /// A minute forward in time.
     MuchLater,
+    /// Samples more often.
+    SampleFaster,
+    /// Samples less often.
+    SampleSlower,
     /// Shows the next ledger.
     NextLedger,
     /// Starts or stops the embedded worker.
@@ -267,6 +271,20 @@ pub const KEYS: &[Binding] = &[
         &[Key::Char(' ')],
         ("freeze", 7),
         "freeze the picture, or follow again (samples go on)",
+    ),
+    binding(
+        Action::SampleFaster,
+        Scope::Everywhere,
+        &[Key::Char('+'), Key::Char('=')],
+        HELP_ONLY,
+        "sample more often, down to every 0.2s",
+    ),
+    binding(
+        Action::SampleSlower,
+        Scope::Everywhere,
+        &[Key::Char('-')],
+        HELP_ONLY,
+        "sample less often, up to every 30s",
     ),
     binding(Action::Copy, Scope::Everywhere, &[Key::Char('y')], HELP_ONLY, "copy what is selected"),
     binding(Action::Theme, Scope::Everywhere, &[Key::Char('t')], ("theme", 10), "next colours"),

@@ -58,6 +58,11 @@ pub enum Intent {
         /// Whether to read the beginning of its payload.
         payload: bool,
     },
+    /// Sample this often from now on, milliseconds. For the fast lane.
+    Pace {
+        /// The interval that is asked for.
+        interval_ms: u64,
+    },
     /// Inject a fault (demo only).
     Fault(Fault),
     /// Put a text on the clipboard of the person's terminal. For the loop of the screen.

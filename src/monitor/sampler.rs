@@ -19,6 +19,8 @@ use crate::profile::Profile;
 const PROBES: u32 = 8;
 /// A whole pass may take this much longer than all its probes at their limits.
 const SPARE: Duration = Duration::from_secs(2);
+/// Shortest interval that may be asked for.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest interval that stretching leads to.
 const MAX_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -64,6 +66,8 @@ pub struct Sampler {
     /// Passes that brought samples.
     seen: u64,
     recent_ms: VecDeque<f64>,
+    /// The interval that somebody asks for while it runs.
+    pace: Option<watch::Receiver<Duration>>,
 }
 
 impl Sampler {
@@ -82,7 +86,15 @@ impl Sampler {
             passes: 0,
             seen: 0,
             recent_ms: VecDeque::new(),
+            pace: None,
         })
+    }
+
+    /// Takes the interval from `pace` whenever that changes, within [`MIN_INTERVAL`] and [`MAX_INTERVAL`].
+    #[must_use]
+    pub fn paced(mut self, pace: watch::Receiver<Duration>) -> Self {
+        self.pace = Some(pace);
+        self
     }
 
     /// What was found.
@@ -198,6 +210,10 @@ impl Sampler {
                         biased;
                         // A lost session is known at once, not at the next pass.
                         loss = self.session.wait_ended() => return Error::Statement(loss),
+                        // The next sample comes at once and tells the interval it was taken at.
+                        interval = changed(&mut self.pace) => {
+                            self.setup.sampling.interval = interval.clamp(MIN_INTERVAL, MAX_INTERVAL);
+                        }
                         () = sleep(rest) => {}
                     }
                 }
@@ -205,6 +221,16 @@ impl Sampler {
             }
         }
     }
+}
+
+/// The next interval that is asked for.
+async fn changed(pace: &mut Option<watch::Receiver<Duration>>) -> Duration {
+    if let Some(pace) = pace
+        && pace.changed().await.is_ok()
+    {
+        return *pace.borrow_and_update();
+    }
+    std::future::pending().await
 }
 
 /// Waits before the next attempt, and says so; `true` when it was stopped.

@@ -20,7 +20,7 @@ pub fn message(event: Event) -> Option<Msg> {
         Event::Mouse(mouse) => match mouse.kind {
             MouseEventKind::ScrollUp => Some(Msg::Scroll(-WHEEL)),
             MouseEventKind::ScrollDown => Some(Msg::Scroll(WHEEL)),
-            MouseEventKind::Down(MouseButton::Left) => Some(Msg::Click(mouse.row)),
+            MouseEventKind::Down(MouseButton::Left) => Some(Msg::Click(mouse.column, mouse.row)),
             _ => None,
         },
         Event::Resize(width, height) => Some(Msg::Resize(width, height)),

@@ -299,6 +299,10 @@ pub(super) fn footer(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     }
     for b in offered {
         let text = shown(b);
+        let x = area.x + paint::width_of(&pieces) as u16;
+        if let Some(key) = b.keys.first() {
+            ui.zones.borrow_mut().key(Rect::new(x, area.y, width(&text) as u16, 1), *key);
+        }
         let (key, word) = text.split_once(' ').unwrap_or((&text, ""));
         pieces.push((key.to_owned(), ui.style(Role::Key)));
         pieces.push((format!(" {word}  "), ui.style(Role::Dim)));

@@ -6,8 +6,13 @@ pub mod picture;
 mod screens;
 mod theme;
 mod widgets;
+mod zones;
+
+pub use zones::Zones;
 
 pub use theme::{Role, Theme, ThemeError, Themes};
+
+use std::cell::RefCell;
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -26,6 +31,7 @@ struct Ui<'a> {
     app: &'a App,
     now: Now,
     theme: &'a Theme,
+    zones: &'a RefCell<Zones>,
 }
 
 impl Ui<'_> {
@@ -36,9 +42,21 @@ impl Ui<'_> {
 
 /// Draws one frame. Total at any size; builds only the rows that are seen.
 pub fn draw(frame: &mut Frame<'_>, app: &App, now: Now, theme: &Theme) {
+    draw_zones(frame, app, now, theme);
+}
+
+/// The same, and tells what can be clicked on it.
+pub fn draw_zones(frame: &mut Frame<'_>, app: &App, now: Now, theme: &Theme) -> Zones {
+    let zones = RefCell::default();
+    draw_all(frame, Ui { app, now, theme, zones: &zones });
+    // what lies over the screen has its own keys, and none of them is clicked by accident
+    if app.dialog().is_some() { Zones::default() } else { zones.into_inner() }
+}
+
+fn draw_all(frame: &mut Frame<'_>, ui: Ui<'_>) {
+    let Ui { app, theme, .. } = ui;
     let area = frame.area();
     let buf = frame.buffer_mut();
-    let ui = Ui { app, now, theme };
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         let (w, h) = SMALLEST;
         let text = format!("terminal too small ({}x{}, needs {w}x{h})", area.width, area.height);

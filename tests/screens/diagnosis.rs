@@ -89,6 +89,20 @@ fn an_empty_ledger_is_fine() {
 }
 
 #[test]
+fn what_is_wrong_beside_a_good_answer_stands_at_its_head() {
+    let mut app = calm();
+    let loss = Loss { sqlstate: Some("57P01".into()), message: "terminating connection".into() };
+    send(&mut app, END as f64, Event::Listen(Listen::Down { loss, up_ms: 1000 }));
+    let d = say(&app);
+    assert_eq!((d.rule, d.level), (Rule::NothingDue, Level::Warn));
+    assert_eq!(d.headline, "keeping up, but not listening: polling");
+
+    let d = say(&told(|_, s| s.vitals.queue_usage = Reading::exact(0.36, s.taken_at)));
+    assert_eq!((d.rule, d.level), (Rule::NothingDue, Level::Critical));
+    assert_eq!(d.headline, "nothing due, but queue usage 36.0%");
+}
+
+#[test]
 fn work_that_never_waits_is_keeping_up() {
     let d = say(&calm());
     assert_eq!(d.headline, "keeping up");
@@ -166,7 +180,7 @@ fn ready_rows_that_others_hold_locked_are_told_with_the_likely_pid() {
 fn jobs_in_hand_of_which_none_is_finished_are_told_with_the_time() {
     let d = say(&stuck());
     assert_eq!(d.rule, Rule::NothingFinishes);
-    assert_eq!(d.detail, "11 jobs in hand · none finished for 1m40s · oldest 1m40s");
+    assert_eq!(d.detail, "11 jobs in hand · none finished for 1m40s · oldest 1m40s · queue usage 13.0%");
 }
 
 #[test]
@@ -233,7 +247,11 @@ fn draining_gives_rates_and_the_time_to_empty() {
     };
     let d = with(100.0, 401.0, 0.4);
     assert_eq!((d.rule, d.level, d.headline.as_str()), (Rule::Draining, Level::Ok, "draining"));
-    assert_eq!(d.detail, "100/s in · 401/s done · oldest 0.4s · empty in 4.0s");
+    assert_eq!(d.detail, "100/s in · 401/s done · oldest 0.4s · empty in <10s");
+    let d = with(100.0, 110.0, 0.4);
+    assert!(d.detail.ends_with("empty in ~3m"), "two minutes and a bit, in steps: {}", d.detail);
+    let d = with(100.0, 102.0, 0.4);
+    assert!(!d.detail.contains("empty in"), "a difference within the noise is no forecast: {}", d.detail);
     let d = with(401.0, 100.0, 20.0);
     assert_eq!((d.level, d.headline.as_str()), (Level::Warn, "falling behind"));
     assert!(d.detail.ends_with("grows by 301/s"), "{}", d.detail);

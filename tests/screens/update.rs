@@ -607,3 +607,62 @@ fn an_hour_of_samples_stays_within_its_bound() {
     assert!(app.past().bytes() <= pgwake::app::history::BOUND + 100_000);
     assert!(history.first().unwrap().0.as_secs() <= 4_000 - 3_600);
 }
+
+#[test]
+fn expired_leases_are_one_line_of_the_log_that_tells_the_most_there_were() {
+    let mut app = calm();
+    let before = app.world().log.len();
+    for (i, n) in [3, 12, 5].into_iter().enumerate() {
+        let mut s = flowing(END + i as u64, 3.0, 3.0, 1);
+        s.counts.expired = Reading::exact(n, s.taken_at);
+        send(&mut app, (END + i as u64) as f64, Event::Sample(Box::new(s)));
+    }
+    assert_eq!(app.world().log.len(), before + 1);
+    assert_eq!(app.world().log.get(0).unwrap().text, "jobs: expired leases: up to 12");
+}
+
+#[test]
+fn plus_and_minus_change_the_interval_within_its_bounds() {
+    let mut app = busy();
+    let pace = |interval_ms| vec![Intent::Pace { interval_ms }];
+    assert_eq!(keys(&mut app, "+"), pace(500));
+    assert_eq!(keys(&mut app, "+"), pace(200));
+    assert_eq!(keys(&mut app, "+"), []);
+    assert_eq!(notice(&app), "sampling every 0.2s: that is the shortest interval");
+    assert_eq!(keys(&mut app, "--"), [pace(500), pace(1000)].concat());
+    assert_eq!(notice(&app), "sampling every 1s (0.2s to 30s)");
+    keys(&mut app, "----------");
+    assert_eq!(notice(&app), "sampling every 30s: that is the longest interval");
+}
+
+#[test]
+fn a_worker_that_is_long_gone_is_counted_and_not_listed() {
+    let mut app = calm();
+    let mut s = flowing(END, 3.0, 3.0, 1);
+    let workers = [worker_row("here", END, 2), worker_row("quiet", END, 60), worker_row("gone", END, 400)];
+    s.workers = Reading::exact(workers.into(), s.taken_at);
+    let at = s.taken_at;
+    send(&mut app, END as f64, Event::Sample(Box::new(s)));
+    let names: Vec<&str> = app.workers().iter().map(|w| w.name.as_str()).collect();
+    assert!(names.contains(&"quiet") && !names.contains(&"gone"), "{names:?}");
+    let tally = app.tally(at).unwrap();
+    assert_eq!((tally.alive, tally.silent, tally.gone), (1, 1, 1));
+}
+
+#[test]
+fn a_type_tells_its_change_only_where_both_passes_saw_all_its_jobs() {
+    let mut app = connected(setup());
+    send(&mut app, 1.0, Event::Sample(Box::new(quiet(1))));
+    let pass = |second: u64, more: bool, jobs: u64| {
+        let mut b = no_backlog(second);
+        b.ready = looked(second, more, &[("mail", jobs, Some(1.0))]);
+        Event::Backlog(Box::new(b))
+    };
+    let change = |app: &App| app.types()[0].change;
+    send(&mut app, 10.0, pass(10, false, 50));
+    assert_eq!(change(&app), None, "one pass says nothing of a change");
+    send(&mut app, 20.0, pass(20, false, 30));
+    assert_eq!(change(&app), Some(-2.0));
+    send(&mut app, 30.0, pass(30, true, 30));
+    assert_eq!(change(&app), None, "the count stopped at its cap");
+}

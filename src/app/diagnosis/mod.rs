@@ -1,6 +1,7 @@
 //! Is it draining, and if not, why? Ordered rules over one sample and the sessions; the first that
 //! applies is the answer. Pure, and silent where nothing is known: unknown is never taken for zero.
 
+mod beside;
 mod rules;
 
 use std::time::Duration;
@@ -109,7 +110,8 @@ const RULES: &[fn(&Evidence<'_>) -> Answer] = &[
     rules::draining,
 ];
 
-/// The first rule that applies.
+/// The first rule that applies, and the worst of what is wrong beside it.
 pub fn diagnose(e: &Evidence<'_>) -> Diagnosis {
-    RULES.iter().find_map(|rule| rule(e)).unwrap_or_else(|| rules::waiting(e))
+    let answer = RULES.iter().find_map(|rule| rule(e)).unwrap_or_else(|| rules::waiting(e));
+    beside::with(answer, e)
 }

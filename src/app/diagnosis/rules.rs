@@ -16,6 +16,24 @@ const RATE_SPAN: Duration = Duration::from_secs(10);
 /// Nothing finished for this long means that nothing finishes.
 const NOTHING_FINISHED: Duration = Duration::from_secs(15);
 
+/// When the backlog will be empty is told from the means of this long.
+const FORECAST_SPAN: Duration = Duration::from_secs(30);
+
+/// A forecast in steps so wide that it does not flicker: `<10s`, `~40s`, `~3m`, `~25m`, `~2h`, `~3d`;
+/// `≥` where the backlog is only known to be at least so long.
+fn roughly(seconds: f64, exact: bool) -> String {
+    let mark = if exact { "~" } else { "≥" };
+    let steps = |by: f64| (seconds / by).ceil() * by;
+    match seconds {
+        s if s < 10.0 && exact => "<10s".to_owned(),
+        s if s <= 50.0 => format!("{mark}{:.0}s", steps(10.0)),
+        s if s <= 540.0 => format!("{mark}{:.0}m", steps(60.0) / 60.0),
+        s if s <= 3300.0 => format!("{mark}{:.0}m", steps(300.0) / 60.0),
+        s if s <= 82_800.0 => format!("{mark}{:.0}h", steps(3600.0) / 3600.0),
+        _ => format!("{mark}{:.0}d", steps(86_400.0) / 86_400.0),
+    }
+}
+
 fn say(rule: Rule, level: Level, headline: impl Into<String>, detail: impl Into<String>) -> Answer {
     Some(Diagnosis { rule, level, headline: headline.into(), detail: detail.into() })
 }
@@ -321,12 +339,17 @@ pub(super) fn draining(e: &Evidence<'_>) -> Answer {
     let late = oldest(e).is_some_and(|o| o > e.limits.oldest_ready_s);
     let level = if late { Level::Warn } else { Level::Ok };
     let growth = arrived.map(|a| done - a);
+    // the difference of two rates is only worth a forecast over a longer time, and when it is no noise
+    let mean = |figure| e.series.mean(figure, FORECAST_SPAN, e.mono);
+    let shrinks = mean(Figure::Done).zip(mean(Figure::Arrived)).map(|(d, a)| d - a);
     let (headline, end) = match growth {
-        Some(g) if g > 0.0 => {
-            let exact = e.sample?.counts.ready.quality() == Quality::Exact;
-            let mark = if exact { "" } else { "≥" };
-            ("draining", format!(" · empty in {mark}{}", age(n as f64 / g)))
-        }
+        Some(g) if g > 0.0 => match shrinks.filter(|s| *s > 0.05 * done) {
+            Some(s) => {
+                let exact = e.sample?.counts.ready.quality() == Quality::Exact;
+                ("draining", format!(" · empty in {}", roughly(n as f64 / s, exact)))
+            }
+            None => ("draining", String::new()),
+        },
         // A backlog that grows for a moment while nothing waits long is a burst, and bursts are normal.
         Some(g) if g < -0.05 * done && oldest(e).is_some_and(|o| o > e.limits.oldest_ready_s / 6.0) => {
             ("falling behind", format!(" · grows by {}", rate(-g)))

@@ -5,14 +5,14 @@ use ratatui::layout::Rect;
 
 use crate::app::lists::{COUNTED, List, TypeLine};
 use crate::model::{Backlog, TableFacts};
-use crate::text::{age, ago, bytes_count, count, percent};
+use crate::text::{age, ago, bytes_count, count, percent, rate};
 use crate::ui::paint::{self, Piece};
 use crate::ui::widgets::grid::{self, Column, Grid, filter_title, fixed, growing};
 use crate::ui::widgets::lease::{seconds, whole};
 use crate::ui::widgets::reading::{count_text, show};
 use crate::ui::{Role, Ui};
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     growing("type", 16, 60, 0),
     fixed("ready", 8, true, 0),
     fixed("oldest", 8, true, 0),
@@ -21,6 +21,7 @@ const COLUMNS: [Column; 8] = [
     fixed("next", 8, true, 3),
     fixed("running", 8, true, 1),
     fixed("failed", 8, true, 1),
+    fixed("change", 9, true, 2),
 ];
 
 pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
@@ -34,7 +35,10 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
         None => ("not read yet: the slow lane comes every few seconds".to_owned(), Role::Unknown),
         Some(b) => match b.ready.trouble().filter(|_| b.ready.value().is_none()) {
             Some(why) => (format!("— {why}"), Role::Unknown),
-            None => ("no job waits, runs or has failed".to_owned(), Role::Dim),
+            None => {
+                let when = slow_age(ui).map_or_else(String::new, |a| format!(", {}", ago(a)));
+                (format!("no job waited, ran or had failed when this was read{when}"), Role::Dim)
+            }
         },
     };
     let most = list.iter().filter_map(|t| t.jobs[0]).max().unwrap_or(0);
@@ -120,7 +124,18 @@ fn row(ui: Ui<'_>, b: &Backlog, line: &TypeLine, most: u64, w: &[usize]) -> Vec<
         grid::right(ui, &next, w[5], Role::Dim),
         cell(2, w[6]),
         cell(3, w[7]),
+        grid::right(ui, &change(line.change), w[8], if old { Role::Dim } else { Role::Text }),
     ]
+}
+
+/// `+4.2/s`, `-1.0/s`, `0/s`; `—` where a pass did not see all jobs of the type.
+fn change(per_second: Option<f64>) -> String {
+    match per_second {
+        None => "—".to_owned(),
+        Some(c) if c > 0.0 => format!("+{}", rate(c)),
+        Some(c) if c < 0.0 => format!("-{}", rate(-c)),
+        Some(_) => rate(0.0),
+    }
 }
 
 /// The fast lane's totals over all types, and the table's size and dead rows.

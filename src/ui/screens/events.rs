@@ -44,6 +44,8 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     grid.draw(ui, buf, inner, |i, _| {
         let Some(line) = list.get(i) else { return Vec::new() };
         let mut pieces = pieces(ui, line, &line.text);
+        // the gap behind the time is the grid's
+        pieces[0].0 = ui.app.clock(line.wall);
         let event = pieces.split_off(1);
         vec![pieces, event]
     });
@@ -69,19 +71,25 @@ pub(in crate::ui) fn panel(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     let inner = paint::panel(ui, buf, area, &title, Role::Border);
     let cells = usize::from(inner.width).saturating_sub(INDENT + 2).max(8);
     let mut y = inner.y;
-    for line in ui.app.world().log.newest() {
-        // two rows say enough here; the screen Events has the rest
-        let wrapped = paint::wrap(&line.text, cells);
-        let long = wrapped.len() > 2;
-        for (i, part) in wrapped.iter().take(2).enumerate() {
+    let newest = ui.app.world().log.newest().take(usize::from(inner.height));
+    let lines: Vec<(&Line, Vec<String>)> = newest.map(|l| (l, paint::wrap(&l.text, cells))).collect();
+    // in full where all of them fit; else two rows say enough here, and the screen Events has the rest
+    let rows: usize = lines.iter().map(|(_, wrapped)| wrapped.len()).sum();
+    let most = if rows <= usize::from(inner.height) { usize::MAX } else { 2 };
+    for (line, wrapped) in &lines {
+        let long = wrapped.len() > most;
+        for (i, part) in wrapped.iter().take(most).enumerate() {
             if y >= inner.bottom() {
                 return;
             }
             if i == 0 {
                 let row = Rect::new(inner.x + 1, y, inner.width.saturating_sub(2), 1);
-                one(ui, buf, row, line, part);
+                // what the panel's end cuts off is told as well
+                let cut = y + 1 == inner.bottom() && wrapped.len() > 1;
+                let part = if cut { format!("{part}…") } else { part.clone() };
+                one(ui, buf, row, line, &part);
             } else {
-                let part = if long { format!("{part}…") } else { part.clone() };
+                let part = if long && i + 1 == most { format!("{part}…") } else { part.clone() };
                 let loud = matches!(line.tone, Tone::Warn | Tone::Bad);
                 let style = ui.style(if loud { look(line.tone).1 } else { Role::Text });
                 let x = inner.x + 1 + INDENT as u16;

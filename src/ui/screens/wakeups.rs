@@ -76,17 +76,17 @@ fn found(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
             lines.push(legend);
         }
     }
-    lines.push(folding(ui));
+    lines.push(folding(ui, cells));
     lines.push(queue(ui, cells));
     if let Some((alive, c)) = together(ui).filter(|(n, _)| *n > 0) {
         let missed = c.found_fallback - c.found_timed;
         let role = if missed * 2 > c.found_notify.max(1) { Role::Warn } else { Role::Dim };
         let word = if alive == 1 { "worker" } else { "workers" };
-        let text = format!(
-            "{alive} {word} · fallback {}: {} due by time",
-            count(c.found_fallback.max(0).unsigned_abs()),
-            count(c.found_timed.max(0).unsigned_abs())
-        );
+        let n = |n: i64| count(n.max(0).unsigned_abs());
+        let text = match c.found_fallback {
+            ..=0 => format!("{alive} {word} · none by fallback"),
+            found => format!("{alive} {word} · fallback {}, {} by time", n(found), n(c.found_timed)),
+        };
         lines.push(vec![(text, ui.style(role))]);
     }
     for (i, pieces) in lines.iter().enumerate().take(usize::from(inner.height)) {
@@ -95,7 +95,7 @@ fn found(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
 }
 
 /// Wake-ups that arrived here for each job that came in: one commit is one wake-up, however many jobs.
-fn folding(ui: Ui<'_>) -> Vec<Piece> {
+fn folding(ui: Ui<'_>, cells: usize) -> Vec<Piece> {
     let dim = ui.style(Role::Dim);
     let name = ("folding ".to_owned(), dim);
     let now = ui.app.shown_now(ui.now).mono;
@@ -108,11 +108,12 @@ fn folding(ui: Ui<'_>) -> Vec<Piece> {
     }
     let each = wakes / jobs;
     let text = if each >= 1.0 { format!("{each:.1}") } else { format!("{each:.3}") };
-    vec![
-        name,
-        (format!("{text} wake-ups/job"), ui.style(Role::Text)),
-        (format!(" · {} for {}", rate(wakes), rate(jobs)), dim),
-    ]
+    let mut out = vec![name, (format!("{text} wake-ups/job"), ui.style(Role::Text))];
+    let flow = format!(" · {} for {}", rate(wakes), rate(jobs));
+    if paint::width_of(&out) + width(&flow) <= cells {
+        out.push((flow, dim));
+    }
+    out
 }
 
 /// Queue usage, with enough digits to see that it is not nothing, and whether it grows.
@@ -198,7 +199,7 @@ fn latency(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     } else {
         let text = match ui.app.world().worker.is_on() {
             true => "this program's worker has not been woken yet",
-            false => "a worker in this program (w) shows each wake-up here",
+            false => "a worker here (w) shows each wake-up",
         };
         lines.push(vec![(text.to_owned(), dim)]);
     }

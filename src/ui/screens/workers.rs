@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::app::lists::{List, WorkerLine};
+use crate::app::lists::{GONE_S, List, WorkerLine};
 use crate::model::{BudgetState, Counters, ScanReason};
 use crate::text::{ago, count, percent};
 use crate::ui::paint::{self, Piece};
@@ -50,11 +50,13 @@ fn title(ui: Ui<'_>, list: &[&WorkerLine]) -> Vec<Piece> {
     pieces.extend(filter_title(ui, List::Workers));
     let Some(s) = ui.app.sample() else { return pieces };
     let now = ui.app.server_now(ui.now);
-    if let Some(rows) = s.workers.value() {
-        let alive = rows.iter().filter(|w| w.is_alive(now)).count();
-        pieces.push((format!(" · {alive} alive"), dim));
-        if rows.len() > alive {
-            pieces.push((format!(" · {} silent", rows.len() - alive), ui.style(Role::Warn)));
+    if let Some(t) = ui.app.tally(now) {
+        pieces.push((format!(" · {} alive", t.alive), dim));
+        if t.silent > 0 {
+            pieces.push((format!(" · {} silent", t.silent), ui.style(Role::Warn)));
+        }
+        if t.gone > 0 {
+            pieces.push((format!(" · {} gone for over {}m, not listed", t.gone, GONE_S / 60), dim));
         }
     }
     let mute = list.iter().filter(|w| w.row.is_none()).count();

@@ -89,13 +89,11 @@ fn company(ui: Ui<'_>) -> Vec<(&'static str, String, Role)> {
     let mut out = Vec::new();
     let Some(s) = ui.app.sample() else { return out };
     let now = ui.app.server_now(ui.now);
-    match (s.workers.value(), s.workers.trouble()) {
-        (Some(rows), _) => {
-            let alive = rows.iter().filter(|w| w.is_alive(now)).count();
-            let silent = rows.len() - alive;
-            let role = if alive == 0 { Role::Warn } else { Role::Text };
-            let silent = if silent > 0 { format!(", {silent} silent") } else { String::new() };
-            out.push(("workers", format!("{alive} alive{silent}"), role));
+    match (ui.app.tally(now), s.workers.trouble()) {
+        (Some(t), _) => {
+            let role = if t.alive == 0 { Role::Warn } else { Role::Text };
+            let silent = if t.silent > 0 { format!(", {} silent", t.silent) } else { String::new() };
+            out.push(("workers", format!("{} alive{silent}", t.alive), role));
         }
         (None, Some(why)) => out.push(("workers", format!("— {why}"), Role::Unknown)),
         (None, None) => {}

@@ -39,8 +39,9 @@ pub(in crate::ui) struct Curve<'a> {
 /// The dot of column `x` (0–1) and row `y` (0–3, from the top) in a braille character.
 const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 
-/// Draws `curves` into `area`, `top` being the value at its upper edge. Where curves share a cell, the
-/// later one gives its looks.
+/// Draws `curves` into `area`, `top` being the value at its upper edge. Where two curves run
+/// together, the later one stands a dot beside the earlier, and the cells they share take their looks in
+/// turn: no curve hides another.
 pub(in crate::ui) fn draw(buf: &mut Buffer, area: Rect, top: f64, curves: &[Curve<'_>], ascii: bool) {
     let area = area.intersection(buf.area);
     let (w, h) = (usize::from(area.width), usize::from(area.height));
@@ -48,13 +49,16 @@ pub(in crate::ui) fn draw(buf: &mut Buffer, area: Rect, top: f64, curves: &[Curv
         return;
     }
     let mut dots = vec![0u32; w * h];
-    let mut looks = vec![(Style::new(), Stroke::Solid); w * h];
+    // curves in each cell, a bit for each
+    let mut owners = vec![0u32; w * h];
     let rows = h * 4;
     let level = |v: f64| {
         let share = (v / top).clamp(0.0, 1.0);
         rows - 1 - ((share * (rows - 1) as f64).round() as usize).min(rows - 1)
     };
-    for curve in curves {
+    for (nth, curve) in curves.iter().enumerate() {
+        // the dots of the curves before
+        let taken = dots.clone();
         let mut last: Option<usize> = None;
         for (x, value) in curve.values.iter().take(w * 2).enumerate() {
             let Some(value) = value else {
@@ -77,16 +81,30 @@ pub(in crate::ui) fn draw(buf: &mut Buffer, area: Rect, top: f64, curves: &[Curv
             if x % every != 0 {
                 continue;
             }
+            let is_taken = |y: usize| taken[(y / 4) * w + x / 2] & DOTS[x % 2][y % 4] != 0;
             for y in from..=to {
+                // the line at nothing is shared: a dot above it would be a number
+                let y = match y {
+                    y if from != to || y + 1 == rows || !is_taken(y) => y,
+                    y if y + 2 < rows => y + 1,
+                    y => y - 1,
+                };
                 let cell = (y / 4) * w + x / 2;
                 dots[cell] |= DOTS[x % 2][y % 4];
-                looks[cell] = (curve.style, curve.stroke);
+                owners[cell] |= 1 << (nth % 32);
             }
         }
     }
     for (i, bits) in dots.iter().enumerate().filter(|(_, b)| **b != 0) {
         let (x, y) = (area.x + (i % w) as u16, area.y + (i / w) as u16);
-        let (style, stroke) = looks[i];
+        let here: Vec<&Curve<'_>> = curves
+            .iter()
+            .enumerate()
+            .filter(|(n, _)| owners[i] & (1 << (n % 32)) != 0)
+            .map(|c| c.1)
+            .collect();
+        let Some(curve) = here.get(i % w % here.len().max(1)) else { continue };
+        let (style, stroke) = (curve.style, curve.stroke);
         if let (Some(cell), Some(c)) = (buf.cell_mut((x, y)), char::from_u32(0x2800 + bits)) {
             if ascii {
                 cell.set_symbol(stroke.mark(true)).set_style(style);
@@ -129,6 +147,24 @@ mod tests {
         assert_eq!(row(&v, Stroke::Solid), "⣀⣀");
         assert_eq!(row(&v, Stroke::Dotted), "⡀⡀");
         assert_eq!(row(&v, Stroke::Sparse), "⡀ ");
+    }
+
+    #[test]
+    fn curves_that_run_together_are_both_seen() {
+        let area = Rect::new(0, 0, 2, 1);
+        let values = [Some(3.0); 4];
+        let (first, second) = (Style::new().bold(), Style::new().italic());
+        let curve = |style, stroke| Curve { values: &values, style, stroke };
+        let curves = [curve(first, Stroke::Solid), curve(second, Stroke::Dotted)];
+        let mut buf = Buffer::empty(area);
+        draw(&mut buf, area, 3.0, &curves, false);
+        let text: String = buf.content().iter().map(|c| c.symbol()).collect();
+        assert_eq!(text, "⠋⠋", "the dotted one stands under the solid one");
+        assert_ne!(
+            buf.content()[0].modifier,
+            buf.content()[1].modifier,
+            "and they take turns in their looks"
+        );
     }
 
     #[test]

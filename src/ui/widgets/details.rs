@@ -4,6 +4,7 @@ use super::dialog::{Rows, field, keys, wrapped};
 use super::lease::{expiry, seconds, whole};
 use crate::app::dialog::JobView;
 use crate::app::lists::WorkerLine;
+use crate::app::seen::What;
 use crate::model::{JobFacts, JobState, Percentiles, ScanReason, Session, SessionMark};
 use crate::text::{age, ago, bytes_count, count, fit, percent, width};
 use crate::ui::paint::Piece;
@@ -135,6 +136,7 @@ pub(super) fn job(ui: Ui<'_>, view: &JobView, cells: usize, room: usize) -> Rows
             (Some(Some(facts)), _) => {
                 rows = facts_rows(ui, view, facts, cells);
                 releases(ui, &mut rows, d, cells);
+                seen(ui, &mut rows, view, cells);
             }
             (Some(None), _) => {
                 rows.push(vec![(format!("There is no job {} any more.", view.id), ui.style(Role::Warn))])
@@ -214,6 +216,27 @@ fn facts_rows(ui: Ui<'_>, view: &JobView, f: &JobFacts, cells: usize) -> Rows {
         (_, false) => rows.push(vec![(format!("payload hidden · stored in {stored}"), dim)]),
     }
     rows
+}
+
+/// What this program saw itself, and since when it has looked.
+fn seen(ui: Ui<'_>, rows: &mut Rows, view: &JobView, cells: usize) {
+    let Some(seen) = &view.seen else { return };
+    rows.push(Vec::new());
+    let head = format!("its leases, as samples here showed them since {}", ui.app.clock(seen.since));
+    wrapped(ui, rows, &head, Role::Dim, cells);
+    if seen.lines.is_empty() {
+        wrapped(ui, rows, "never seen held; a lease shorter than a sample is not seen", Role::Text, cells);
+    }
+    for line in &seen.lines {
+        let at = ui.app.clock(line.at);
+        let (text, role) = match line.what {
+            What::Held => (format!("{at} already held by {}", line.holder), Role::Text),
+            What::Claimed => (format!("{at} claimed by {}", line.holder), Role::Text),
+            What::Expired => (format!("{at} ✖ lease of {} expired", line.holder), Role::Critical),
+            What::Ended => (format!("{at} no longer held by {}", line.holder), Role::Text),
+        };
+        wrapped(ui, rows, &text, role, cells);
+    }
 }
 
 fn releases(ui: Ui<'_>, rows: &mut Rows, d: &crate::model::JobDetail, cells: usize) {

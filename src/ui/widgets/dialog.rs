@@ -204,7 +204,7 @@ fn bulk_rows(ui: Ui<'_>, b: &Bulk, cells: usize) -> Rows {
             wrapped(
                 ui,
                 &mut rows,
-                "Their jobs become ready again, in id order, in batches of 100. Leases that are renewed or \
+                "Their jobs become ready again, the earliest expiry first, in batches of 100. Leases that are renewed or \
                  taken meanwhile stay as they are.",
                 Role::Text,
                 cells,
@@ -257,7 +257,11 @@ fn fault_rows(ui: Ui<'_>, list: &[Fault], at: usize) -> Rows {
         rows.push(vec![(format!("    look for: {}", fault.expect()), ui.style(Role::Dim))]);
     }
     rows.push(Vec::new());
-    rows.push(keys(ui, &[("Enter", "do it"), ("Esc", "back")]));
+    let digits = format!("1-{}", list.len().min(9));
+    rows.push(keys(
+        ui,
+        &[(&digits, "do that one at once"), ("Enter", "do the marked one"), ("Esc", "back")],
+    ));
     rows
 }
 
@@ -310,7 +314,8 @@ fn about(ui: Ui<'_>) -> &'static str {
         }
         Screen::Backlog => {
             "Jobs by type, read every 15 s among the first rows of each state only: ≥ marks a count that stopped \
-             there. Enter lists the jobs of a type."
+             there. Change is what came in minus what went out, a second, since the reading before. Enter lists \
+             the jobs of a type."
         }
         Screen::Leases => {
             "Every job that is held, earliest expiry first. Enter opens a lease, r releases it."

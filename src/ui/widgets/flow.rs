@@ -8,6 +8,7 @@ use ratatui::layout::Rect;
 use super::chart::{self, Curve, Stroke};
 use super::reading::show;
 use crate::app::series::{Figure, Fold};
+use crate::model::Reading;
 use crate::text::{fit, pad_left, rate};
 use crate::ui::paint;
 use crate::ui::{Role, Ui};
@@ -16,8 +17,11 @@ use crate::ui::{Role, Ui};
 const FLOW_SPAN: Duration = Duration::from_secs(300);
 
 pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
-    let title =
-        [("Flow".to_owned(), ui.style(Role::Title)), (" · last 5 min".to_owned(), ui.style(Role::Dim))];
+    let mut title =
+        vec![("Flow".to_owned(), ui.style(Role::Title)), (" · last 5 min".to_owned(), ui.style(Role::Dim))];
+    if let Some(why) = missing(ui) {
+        title.push((format!(" · {why}"), ui.style(Role::Unknown)));
+    }
     let inner = paint::panel(ui, buf, area, &title, Role::Border);
     if inner.width < 16 || inner.height < 3 {
         return;
@@ -40,9 +44,9 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     let most = arrived.iter().chain(&done).chain(&failed).flatten().copied().fold(0.0, f64::max);
     let top = chart::round_up(most);
     let curves = [
-        Curve { values: &failed, style: ui.style(Role::Failed), stroke: Stroke::Sparse },
-        Curve { values: &done, style: ui.style(Role::Done), stroke: Stroke::Dotted },
         Curve { values: &arrived, style: ui.style(Role::Arrived), stroke: Stroke::Solid },
+        Curve { values: &done, style: ui.style(Role::Done), stroke: Stroke::Dotted },
+        Curve { values: &failed, style: ui.style(Role::Failed), stroke: Stroke::Sparse },
     ];
     chart::draw(buf, plot, top, &curves, ui.theme.is_ascii());
 
@@ -97,4 +101,14 @@ fn legend_rows(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
         ];
         paint::line(buf, area.x, y, area.width, &pieces);
     }
+}
+
+/// Why a rate has no number: `done: no privilege`.
+fn missing(ui: Ui<'_>) -> Option<String> {
+    let flow = &ui.app.sample()?.flow;
+    let why = |name: &str, r: &Reading<f64>| match r.value() {
+        Some(_) => None,
+        None => r.trouble().map(|why| format!("{name}: {why}")),
+    };
+    why("in", &flow.arrived).or_else(|| why("done", &flow.done)).or_else(|| why("fail", &flow.failed))
 }

@@ -103,6 +103,10 @@ impl<K: Clone + PartialEq> Grid<'_, K> {
         }
         let rows = usize::from(inner.height - 1);
         let top = self.selection.top(self.len, rows);
+        if ui.app.list() == self.list {
+            let area = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
+            ui.zones.borrow_mut().list(area, top, self.len);
+        }
         for i in top..(top + rows).min(self.len) {
             let y = inner.y + 1 + (i - top) as u16;
             let at_cursor = i == self.selection.row();
@@ -143,6 +147,14 @@ impl<K: Clone + PartialEq> Grid<'_, K> {
             let room = inner.right().saturating_sub(x);
             paint::text(buf, x, inner.y, (*w as u16).min(room), &text, ui.style(role));
             x = x.saturating_add(*w as u16 + 1).min(inner.right());
+        }
+        // an order by what is not shown at this width would look like none at all
+        let is_shown = |head: &str| self.columns.iter().zip(widths).any(|(c, w)| c.head == head && *w > 0);
+        if let (Some(head), Some(first)) = (by.filter(|head| !is_shown(head)), widths.first()) {
+            let text = format!(" (by {head}{})", if reverse { "↓" } else { "↑" });
+            let before = self.columns.first().map_or(0, |c| width(c.head)) as u16;
+            let room = (*first as u16).saturating_sub(before);
+            paint::text(buf, inner.x + 2 + before, inner.y, room, &text, ui.style(Role::Accent));
         }
     }
 }
