@@ -5,7 +5,7 @@
 mod support;
 
 use pgwake::ledger::Ledger;
-use pgwake::pg::Session;
+use pgwake::pg::{Arg, Session};
 use support::DEADLINE;
 use support::ledger::{number, run, with_ledger};
 use tokio_postgres::types::{ToSql, Type};
@@ -17,11 +17,21 @@ async fn plan(
     name: &str,
     params: &[(&(dyn ToSql + Sync), Type)],
 ) -> String {
-    let all = ledger.statements();
-    let (_, sql) = all.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("no statement {name}"));
+    let sql = statement(ledger, name);
     let rows = session.query(&format!("explain {sql}"), params, DEADLINE).await;
     let rows = rows.unwrap_or_else(|e| panic!("{name}: {e}\n{sql}"));
     rows.iter().map(|r| r.get::<_, String>(0)).collect::<Vec<_>>().join("\n")
+}
+
+fn statement(ledger: &Ledger, name: &str) -> String {
+    let all = ledger.statements();
+    all.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("no statement {name}")).1.to_owned()
+}
+
+/// The same for a statement whose plan the session keeps.
+async fn kept(session: &Session, ledger: &Ledger, name: &str, args: &[Arg<'_>]) -> String {
+    let sql = statement(ledger, name);
+    session.plan_of_kept(&sql, args).await.unwrap_or_else(|e| panic!("{name}: {e}\n{sql}"))
 }
 
 /// 100,000 jobs in every state. With `stale`, the statistics are those of the empty table.
@@ -69,15 +79,19 @@ async fn check(table: &str, stale: bool) {
     fill(&client, table, stale).await;
     let what = |name: &str| format!("{name} on {table}, stale: {stale}");
 
-    let claim: &[(&(dyn ToSql + Sync), Type)] =
-        &[(&10_i64, Type::INT8), (&"w", Type::TEXT), (&120.0_f64, Type::FLOAT8)];
-    let text = plan(&session, &ledger, "claim", claim).await;
-    assert_by_index(&what("claim"), &text, table);
-    assert!(text.contains(&format!("using {table}_due")), "{text}");
-    for (name, index) in [("earliest", "due"), ("oldest_ready", "ready"), ("next_scheduled", "ready")] {
+    let recent = 1e9;
+    for mark in [f64::NEG_INFINITY, recent] {
+        let claim = [Arg::Int(10), Arg::Text("w"), Arg::Float(120.0), Arg::Float(mark)];
+        for (name, args) in [("claim", &claim[..]), ("earliest", &[Arg::Float(mark)])] {
+            let text = kept(&session, &ledger, name, args).await;
+            assert_by_index(&what(name), &text, table);
+            assert!(text.contains(&format!("using {table}_due")), "{text}");
+        }
+    }
+    for name in ["oldest_ready", "next_scheduled"] {
         let text = plan(&session, &ledger, name, &[]).await;
         assert_by_index(&what(name), &text, table);
-        assert!(text.contains(&format!("using {table}_{index}")), "{name}\n{text}");
+        assert!(text.contains(&format!("using {table}_ready")), "{name}\n{text}");
     }
     let text = plan(&session, &ledger, "leases", &[(&1000_i64, Type::INT8)]).await;
     // With statistics of the empty table the planner may sort the held rows; it never reads the others.
@@ -105,17 +119,20 @@ async fn check(table: &str, stale: bool) {
         let ids: Vec<String> = (1..=n).map(|i| (i * 10 - 2).to_string()).collect();
         let tokens: Vec<String> =
             ids.iter().map(|_| "00000000-0000-0000-0000-000000000000".to_owned()).collect();
-        let (errors, delays, refunds) = (tokens.clone(), vec![1.0_f64; ids.len()], vec![0_i32; ids.len()]);
-        let (id, token) = ((&ids as _, Type::TEXT_ARRAY), (&tokens as _, Type::TEXT_ARRAY));
-        let both = [id.clone(), token.clone()];
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
+        let (delays, refunds) = (vec![1.0; n], vec![0; n]);
         for (name, more) in [
             ("done", vec![]),
-            ("renew", vec![(&120.0_f64 as &(dyn ToSql + Sync), Type::FLOAT8)]),
-            ("failed", vec![(&errors as _, Type::TEXT_ARRAY), (&delays as _, Type::FLOAT8_ARRAY)]),
-            ("give_back", vec![(&refunds as _, Type::INT4_ARRAY)]),
+            ("remove", vec![]),
+            ("still", vec![]),
+            ("still_alive", vec![]),
+            ("renew", vec![Arg::Float(120.0)]),
+            ("failed", vec![Arg::Texts(&tokens), Arg::Floats(&delays)]),
+            ("give_back", vec![Arg::Ints(&refunds)]),
         ] {
-            let params: Vec<_> = both.iter().cloned().chain(more).collect();
-            let text = plan(&session, &ledger, name, &params).await;
+            let args: Vec<_> = [Arg::Texts(&ids), Arg::Texts(&tokens)].into_iter().chain(more).collect();
+            let text = kept(&session, &ledger, name, &args).await;
             assert!(text.contains(&format!("using {table}_pkey")), "{name} of {n}\n{text}");
             assert!(!text.contains(&format!("Seq Scan on {table}")), "{name} of {n}\n{text}");
             let others = [format!("{table}_due"), format!("{table}_leased"), format!("{table}_failed")];

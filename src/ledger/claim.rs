@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use tokio_postgres::types::Type;
 
 use super::{DEADLINE, Ledger};
-use crate::pg::{Error, Session};
+use crate::pg::{Arg, Error, Session};
 
 /// A claimed job, as the handler gets it.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +39,36 @@ pub struct Claim {
     pub jobs: Vec<Job>,
     /// Jobs whose lease expired on their last attempt: marked failed, not run.
     pub gave_up: u64,
+    /// The latest time at which one of the jobs was due.
+    pub last_due: Mark,
+}
+
+/// A place in the due order, as seconds since 1970 by the server's clock. A hint, like a wake-up: what was
+/// committed late with an earlier due time stands below it, and is found by a scan from the head.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mark(f64);
+
+impl Mark {
+    /// Before everything.
+    pub const HEAD: Self = Self(f64::NEG_INFINITY);
+
+    /// The later of two.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self(self.0.max(other.0))
+    }
+
+    /// So much earlier.
+    #[must_use]
+    pub fn less(self, slack: Duration) -> Self {
+        Self(self.0 - slack.as_secs_f64())
+    }
+}
+
+impl Default for Mark {
+    fn default() -> Self {
+        Self::HEAD
+    }
 }
 
 /// The head of the due order, seen without locking.
@@ -54,7 +83,7 @@ pub enum Earliest {
 }
 
 impl Ledger {
-    /// Claims up to `limit` due jobs for `holder`.
+    /// Claims up to `limit` due jobs for `holder`, from the head of the due order.
     ///
     /// # Errors
     /// The server's refusal or the loss of the session; nothing is claimed then, or it comes back when the
@@ -66,39 +95,53 @@ impl Ledger {
         limit: usize,
         lease: Duration,
     ) -> Result<Claim, Error> {
+        self.claim_from(session, holder, limit, lease, Mark::HEAD).await
+    }
+
+    /// Claims from a mark: jobs that were due before it are not looked at.
+    ///
+    /// # Errors
+    /// As [`Ledger::claim`].
+    pub async fn claim_from(
+        &self,
+        session: &Session,
+        holder: &str,
+        limit: usize,
+        lease: Duration,
+        mark: Mark,
+    ) -> Result<Claim, Error> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows = session
-            .query(
-                &self.inner.sql.claim,
-                &[(&limit, Type::INT8), (&holder, Type::TEXT), (&lease.as_secs_f64(), Type::FLOAT8)],
-                DEADLINE,
-            )
-            .await?;
+        let args =
+            [Arg::Int(limit), Arg::Text(holder), Arg::Float(lease.as_secs_f64()), Arg::Float(mark.0)];
+        let lines = session.kept(&self.inner.sql.claim, &args, DEADLINE).await?;
         let mut claim = Claim::default();
-        let mut ordered = Vec::with_capacity(rows.len());
-        for row in rows {
-            claim.gave_up = u64::try_from(row.get::<_, i64>(11)).unwrap_or(0);
-            let Some(id) = row.get::<_, Option<String>>(0) else { continue };
-            let attempts: Option<i64> = row.get(5);
+        let mut ordered = Vec::with_capacity(lines.len());
+        for line in &lines {
+            claim.gave_up = line.number(11).unwrap_or(0);
+            let (Some(id), Some(token)) = (line.cell(0), line.cell(1)) else { continue };
+            let text = |i: usize| line.cell(i).map(str::to_owned);
+            let attempts: Option<i64> = line.number(5);
             let job = Job {
-                id,
-                token: row.get(1),
-                job_type: row.get::<_, Option<String>>(2).unwrap_or_default(),
-                payload: row.get::<_, Option<String>>(3).unwrap_or_default(),
-                key: row.get(4),
+                id: id.to_owned(),
+                token: token.to_owned(),
+                job_type: text(2).unwrap_or_default(),
+                payload: text(3).unwrap_or_default(),
+                key: text(4),
                 // Counted at the claim the number is this attempt; counted at failures it is those before.
                 attempt: match self.inner.profile.attempts_count {
                     crate::profile::AttemptsCount::Claims => attempts,
                     crate::profile::AttemptsCount::Failures => attempts.map(|a| a + 1),
                 },
-                max_attempts: row.get(6),
-                expires: row.get(7),
-                was_expired: row.get::<_, Option<bool>>(8).unwrap_or(false),
-                timed: row.get::<_, Option<bool>>(9).unwrap_or(false),
+                max_attempts: line.number(6),
+                expires: line.number(7).and_then(from_epoch),
+                was_expired: line.is_true(8),
+                timed: line.is_true(9),
             };
-            ordered.push((row.get::<_, Option<f64>>(10).unwrap_or(0.0), job));
+            let due: f64 = line.number(10).unwrap_or(f64::NEG_INFINITY);
+            claim.last_due = claim.last_due.max(Mark(due));
+            ordered.push((due, job));
         }
-        ordered.sort_by(|a, b| a.0.total_cmp(&b.0));
+        ordered.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| by_id(&a.1.id, &b.1.id)));
         claim.jobs = ordered.into_iter().map(|(_, job)| job).collect();
         Ok(claim)
     }
@@ -109,11 +152,32 @@ impl Ledger {
     /// # Errors
     /// As any statement.
     pub async fn earliest(&self, session: &Session) -> Result<Earliest, Error> {
-        let rows = session.query(&self.inner.sql.earliest, &[], DEADLINE).await?;
-        Ok(match rows.first().map(|r| r.get::<_, f64>(0)) {
+        self.earliest_from(session, Mark::HEAD).await
+    }
+
+    /// The same from a mark.
+    ///
+    /// # Errors
+    /// As any statement.
+    pub async fn earliest_from(&self, session: &Session, mark: Mark) -> Result<Earliest, Error> {
+        let lines = session.kept(&self.inner.sql.earliest, &[Arg::Float(mark.0)], DEADLINE).await?;
+        Ok(match lines.first().map(|line| line.number::<f64>(0).unwrap_or(0.0)) {
             None => Earliest::Nothing,
             Some(seconds) if seconds <= 0.0 => Earliest::DueNow,
             Some(seconds) => Earliest::In(Duration::from_secs_f64(seconds.min(86_400.0))),
         })
     }
+}
+
+/// Ids as numbers where they are numbers; ids of one length as text otherwise.
+pub(super) fn by_id(a: &str, b: &str) -> std::cmp::Ordering {
+    a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+}
+
+/// Seconds since 1970 as a date; `None` for the infinities and what the calendar does not hold.
+pub(super) fn from_epoch(seconds: f64) -> Option<DateTime<Utc>> {
+    if !seconds.is_finite() {
+        return None;
+    }
+    DateTime::from_timestamp_micros((seconds * 1e6).round() as i64)
 }

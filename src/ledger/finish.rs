@@ -1,13 +1,11 @@
 //! Ending a claim: done, a failed attempt, or given back. Always fenced; a row that does not come back
 //! was lost to somebody else, which is an event and not a success.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
-use tokio_postgres::Row;
-use tokio_postgres::types::Type;
-
 use super::{DEADLINE, Ledger};
-use crate::pg::{Error, Session};
+use crate::pg::{Arg, Error, Line, Session};
 use crate::text::clean_block;
 
 /// A failed attempt to record.
@@ -50,18 +48,28 @@ pub struct Finished {
 /// Longest error text that is stored, in characters.
 const MAX_ERROR: usize = 2000;
 
+/// A place in the batch, with what the statement said about it.
+pub(super) type Outcome = (usize, Option<String>);
+
 impl Ledger {
     /// Marks claims done: (id, token) each.
     ///
     /// # Errors
     /// As any statement; nothing is recorded then.
     pub async fn done(&self, session: &Session, claims: &[(String, String)]) -> Result<Finished, Error> {
-        let ids: Vec<&str> = claims.iter().map(|(id, _)| id.as_str()).collect();
-        let tokens: Vec<&str> = claims.iter().map(|(_, token)| token.as_str()).collect();
-        let rows = session
-            .query(&self.inner.sql.done, &[(&ids, Type::TEXT_ARRAY), (&tokens, Type::TEXT_ARRAY)], DEADLINE)
-            .await?;
-        Ok(sort_out(&ids, &rows))
+        self.finish(session, &self.inner.sql.done, claims, &[]).await
+    }
+
+    /// Removes claims that are done, where no history is kept: (id, token) each.
+    ///
+    /// # Errors
+    /// As any statement; nothing is removed then.
+    pub async fn remove_done(
+        &self,
+        session: &Session,
+        claims: &[(String, String)],
+    ) -> Result<Finished, Error> {
+        self.finish(session, &self.inner.sql.remove, claims, &[]).await
     }
 
     /// Records failed attempts: the lease is cleared, the error stored, and the job is due again after its
@@ -70,24 +78,13 @@ impl Ledger {
     /// # Errors
     /// As any statement; nothing is recorded then.
     pub async fn failed(&self, session: &Session, failures: &[Failure]) -> Result<Finished, Error> {
-        let ids: Vec<&str> = failures.iter().map(|f| f.id.as_str()).collect();
-        let tokens: Vec<&str> = failures.iter().map(|f| f.token.as_str()).collect();
+        let claims: Vec<_> = failures.iter().map(|f| (f.id.clone(), f.token.clone())).collect();
         let errors: Vec<String> =
             failures.iter().map(|f| clean_block(&f.error).chars().take(MAX_ERROR).collect()).collect();
+        let errors: Vec<&str> = errors.iter().map(String::as_str).collect();
         let delays: Vec<f64> = failures.iter().map(|f| f.delay.as_secs_f64()).collect();
-        let rows = session
-            .query(
-                &self.inner.sql.failed,
-                &[
-                    (&ids, Type::TEXT_ARRAY),
-                    (&tokens, Type::TEXT_ARRAY),
-                    (&errors, Type::TEXT_ARRAY),
-                    (&delays, Type::FLOAT8_ARRAY),
-                ],
-                DEADLINE,
-            )
-            .await?;
-        Ok(sort_out(&ids, &rows))
+        let more = [Arg::Texts(&errors), Arg::Floats(&delays)];
+        self.finish(session, &self.inner.sql.failed, &claims, &more).await
     }
 
     /// Gives claims back to the queue, due as before.
@@ -95,34 +92,66 @@ impl Ledger {
     /// # Errors
     /// As any statement; the leases then end by themselves.
     pub async fn give_back(&self, session: &Session, claims: &[Giveback]) -> Result<Finished, Error> {
-        let ids: Vec<&str> = claims.iter().map(|c| c.id.as_str()).collect();
-        let tokens: Vec<&str> = claims.iter().map(|c| c.token.as_str()).collect();
         let refunds: Vec<i32> = claims.iter().map(|c| i32::from(!c.started)).collect();
-        let rows = session
-            .query(
-                &self.inner.sql.give_back,
-                &[(&ids, Type::TEXT_ARRAY), (&tokens, Type::TEXT_ARRAY), (&refunds, Type::INT4_ARRAY)],
-                DEADLINE,
-            )
-            .await?;
-        Ok(sort_out(&ids, &rows))
+        let claims: Vec<_> = claims.iter().map(|c| (c.id.clone(), c.token.clone())).collect();
+        self.finish(session, &self.inner.sql.give_back, &claims, &[Arg::Ints(&refunds)]).await
     }
-}
 
-fn sort_out(asked: &[&str], rows: &[Row]) -> Finished {
-    let mut out = Finished::default();
-    for row in rows {
-        let id: String = row.get(0);
-        if !row.get::<_, bool>(1) {
-            out.busy.push(id);
-            continue;
+    async fn finish(
+        &self,
+        session: &Session,
+        sql: &str,
+        claims: &[(String, String)],
+        more: &[Arg<'_>],
+    ) -> Result<Finished, Error> {
+        let (done, busy) = self.fenced(session, (sql, &self.inner.sql.still), claims, more).await?;
+        let mut out = Finished::default();
+        let mut recorded = HashSet::with_capacity(done.len());
+        for (at, said) in done {
+            let Some((id, token)) = claims.get(at) else { continue };
+            recorded.insert((id, token));
+            if said.as_deref() == Some("true") {
+                out.gave_up.push(id.clone());
+            }
+            out.recorded.push(id.clone());
         }
-        if row.get::<_, Option<bool>>(2) == Some(true) {
-            out.gave_up.push(id.clone());
+        for (at, (id, token)) in claims.iter().enumerate() {
+            if busy.contains(&at) {
+                out.busy.push(id.clone());
+            } else if !recorded.contains(&(id, token)) {
+                out.lost.push(id.clone());
+            }
         }
-        out.recorded.push(id);
+        Ok(out)
     }
-    let ours = |id: &str| out.recorded.iter().chain(&out.busy).any(|o| o == id);
-    out.lost = asked.iter().filter(|id| !ours(id)).map(|id| (*id).to_owned()).collect();
-    out
+
+    /// Runs a fenced statement on a batch: what it did, and which rows are still the caller's but locked by
+    /// somebody else. The same claim twice is done once.
+    pub(super) async fn fenced(
+        &self,
+        session: &Session,
+        (sql, still): (&str, &str),
+        claims: &[(String, String)],
+        more: &[Arg<'_>],
+    ) -> Result<(Vec<Outcome>, HashSet<usize>), Error> {
+        if claims.is_empty() {
+            return Ok(Default::default());
+        }
+        let ids: Vec<&str> = claims.iter().map(|(id, _)| id.as_str()).collect();
+        let tokens: Vec<&str> = claims.iter().map(|(_, token)| token.as_str()).collect();
+        let pairs = [Arg::Texts(&ids), Arg::Texts(&tokens)];
+        let args: Vec<Arg<'_>> = pairs.iter().chain(more).copied().collect();
+        let place = |line: &Line| line.number::<usize>(0).and_then(|n| n.checked_sub(1));
+        let lines = session.kept(sql, &args, DEADLINE).await?;
+        let done: Vec<Outcome> =
+            lines.iter().filter_map(|l| Some((place(l)?, l.cell(1).map(str::to_owned)))).collect();
+        if done.len() == claims.len() {
+            return Ok((done, HashSet::new()));
+        }
+        let did: HashSet<&(String, String)> = done.iter().filter_map(|(at, _)| claims.get(*at)).collect();
+        let lines = session.kept(still, &pairs, DEADLINE).await?;
+        let still = lines.iter().filter_map(place);
+        let busy = still.filter(|at| claims.get(*at).is_some_and(|c| !did.contains(c))).collect();
+        Ok((done, busy))
+    }
 }

@@ -23,7 +23,7 @@ mod workers;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use claim::{Claim, Earliest, Job};
+pub use claim::{Claim, Earliest, Job, Mark};
 pub use enqueue::NewJob;
 pub use finish::{Failure, Finished, Giveback};
 pub use load::{Load, load, server_now};

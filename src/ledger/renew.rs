@@ -1,12 +1,13 @@
 //! Keeping a lease: only while it has not expired, and only by its own token.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use tokio_postgres::types::Type;
 
-use super::{DEADLINE, Ledger};
-use crate::pg::{Error, Session};
+use super::Ledger;
+use super::claim::from_epoch;
+use crate::pg::{Arg, Error, Session};
 
 /// What became of a renewal.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,28 +32,24 @@ impl Ledger {
         claims: &[(String, String)],
         lease: Duration,
     ) -> Result<Renewed, Error> {
-        let ids: Vec<&str> = claims.iter().map(|(id, _)| id.as_str()).collect();
-        let tokens: Vec<&str> = claims.iter().map(|(_, token)| token.as_str()).collect();
-        let rows = session
-            .query(
-                &self.inner.sql.renew,
-                &[
-                    (&ids, Type::TEXT_ARRAY),
-                    (&tokens, Type::TEXT_ARRAY),
-                    (&lease.as_secs_f64(), Type::FLOAT8),
-                ],
-                DEADLINE,
-            )
-            .await?;
+        let more = [Arg::Float(lease.as_secs_f64())];
+        let sql = &self.inner.sql;
+        let (done, busy) = self.fenced(session, (&sql.renew, &sql.still_alive), claims, &more).await?;
         let mut out = Renewed::default();
-        for row in &rows {
-            match row.get(2) {
-                Some(expires) => out.renewed.push((row.get(0), expires)),
-                None => out.busy.push(row.get(0)),
+        let mut renewed = HashSet::with_capacity(done.len());
+        for (at, epoch) in done {
+            let Some(claim) = claims.get(at) else { continue };
+            renewed.insert(claim);
+            let expires = epoch.and_then(|e| e.parse().ok()).and_then(from_epoch).unwrap_or_default();
+            out.renewed.push((claim.0.clone(), expires));
+        }
+        for (at, claim) in claims.iter().enumerate() {
+            if busy.contains(&at) {
+                out.busy.push(claim.0.clone());
+            } else if !renewed.contains(claim) {
+                out.lost.push(claim.0.clone());
             }
         }
-        let ours = |id: &str| out.renewed.iter().map(|(r, _)| r).chain(&out.busy).any(|o| o == id);
-        out.lost = ids.iter().filter(|id| !ours(id)).map(|id| (*id).to_owned()).collect();
         Ok(out)
     }
 }

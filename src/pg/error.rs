@@ -37,6 +37,8 @@ pub mod sqlstate {
     pub const SERIALIZATION_FAILURE: &str = "40001";
     /// Deadlock.
     pub const DEADLOCK: &str = "40P01";
+    /// No prepared statement of that name.
+    pub const NO_SUCH_STATEMENT: &str = "26000";
 }
 
 /// What can go wrong between this program and a server.

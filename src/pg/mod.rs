@@ -2,6 +2,7 @@
 
 mod conninfo;
 mod error;
+mod kept;
 mod listen;
 mod retry;
 mod session;
@@ -10,6 +11,7 @@ mod tls;
 
 pub use conninfo::{Conninfo, ConninfoError, Host, Options, Secret, SslMode};
 pub use error::{Error, Fields, loss_of, sqlstate, trouble_of};
+pub use kept::{Arg, Line};
 pub use listen::{ListenConfig, ListenState, Listener};
 pub use retry::Backoff;
 pub use session::{Purpose, Session};

@@ -12,6 +12,7 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row};
 
 use super::conninfo::{Conninfo, Host, SslMode};
 use super::error::{Error, connect_hint, loss_of};
+use super::kept::Kept;
 use super::tls;
 use crate::model::Loss;
 use crate::text::clean;
@@ -55,7 +56,8 @@ pub(super) type OnNotify = Box<dyn FnMut(&str) + Send>;
 
 /// A live session. Dropping it closes the connection.
 pub struct Session {
-    client: Client,
+    pub(super) client: Client,
+    pub(super) kept: Kept,
     pid: i32,
     ended: watch::Receiver<Option<Loss>>,
     // Dropped with the session, which tells the task that drives the socket.
@@ -95,7 +97,7 @@ impl Session {
         let (tell, ended) = watch::channel(None);
         let (held, let_go) = oneshot::channel();
         tokio::spawn(drive(stream, tell, on_notify, let_go));
-        let mut session = Self { client, pid: 0, ended, _held: held };
+        let mut session = Self { client, kept: Kept::default(), pid: 0, ended, _held: held };
         session.prepare(purpose).await.map_err(|e| failed(e.loss()))?;
         Ok(session)
     }

@@ -5,6 +5,8 @@ use crate::profile::AttemptsCount;
 use crate::text::quote_ident;
 
 impl Builder<'_> {
+    /// $1 limit, $2 holder, $3 lease in seconds, $4 not due before this epoch.
+    ///
     /// The MATERIALIZED pick makes the limit hold under every plan: inlined into a join it may be run
     /// again for every outer row, and has been seen to lock 61 rows with LIMIT 5.
     pub(super) fn claim(&self) -> String {
@@ -34,24 +36,26 @@ impl Builder<'_> {
             give_up.extend(self.set(c.last_error.as_ref(), &reason));
         }
         give_up.extend(self.set(c.finished_at.as_ref(), "now()"));
+        // By ctid the update needs no second way through the primary key. The rows are locked by this very
+        // statement, so it is theirs still; id stands beside it because a ctid is one partition's own. A row
+        // that another transaction changed just before is not seen by this snapshot, and waits for the next
+        // claim.
         format!(
             "with due as materialized (\n  \
-               select {id} as id, {due} as due, ({running}) as expired, ({timed}) as timed,\n         \
+               select t.ctid as at, {id} as id, {due} as due, ({running}) as expired, ({timed}) as timed,\n         \
                       ({running}) and ({exhausted}) as exhausted\n  \
-               from {rel} t\n  where {live} and {due} <= now()\n  order by {due}, {id}\n  limit $1\n  \
-               for update skip locked\n\
+               from {rel} t\n  where {live} and {due} <= now() and {due} >= to_timestamp($4::float8)\n  \
+               order by {due}, {id}\n  limit $1\n  for update skip locked\n\
              ), taken as (\n  \
-               update {rel} t set {set}\n  where {id} = any (array(select id from due where not exhausted))\n  \
-               returning {id} as id, {token} as token, {job_type} as job_type, {payload} as payload, {key} as key,\n            \
-                         {attempts} as attempts, {max} as max_attempts, {until} as until\n\
+               update {rel} t set {set}\n  from due d\n  where t.ctid = d.at and {id} = d.id and not d.exhausted\n  \
+               returning {id}::text as id, {token} as token, {job_type} as job_type, {payload} as payload, {key} as key,\n            \
+                         {attempts} as attempts, {max} as max_attempts, extract(epoch from {until})::text as until,\n            \
+                         d.expired::text, d.timed::text, extract(epoch from d.due::timestamptz)::text as due\n\
              ), gave_up as (\n  \
-               update {rel} t set {give_up}\n  where {id} = any (array(select id from due where exhausted))\n  \
+               update {rel} t set {give_up}\n  from due d\n  where t.ctid = d.at and {id} = d.id and d.exhausted\n  \
                returning 1\n\
              )\n\
-             select k.id::text, k.token, k.job_type, k.payload, k.key, k.attempts, k.max_attempts, k.until, d.expired, d.timed,\n       \
-                    extract(epoch from d.due)::float8, g.n\n\
-             from (select count(*) as n from gave_up) g\n\
-             left join (taken k join due d on d.id = k.id) on true",
+             select k.*, g.n::text\nfrom (select count(*) as n from gave_up) g left join taken k on true",
             id = p.id(),
             due = p.due(),
             running = p.is_running(),
@@ -63,18 +67,19 @@ impl Builder<'_> {
             job_type = self.text_or_null(c.job_type.as_ref(), "text"),
             payload = self.text_or_null(c.payload.as_ref(), "text"),
             key = self.text_or_null(c.key.as_ref(), "text"),
-            attempts = self.text_or_null(c.attempts.as_ref(), "int8"),
-            max = self.text_or_null(c.max_attempts.as_ref(), "int8"),
+            attempts = self.text_or_null(c.attempts.as_ref(), "text"),
+            max = self.text_or_null(c.max_attempts.as_ref(), "text"),
             until = self.text_or_null(c.locked_until.as_ref(), "timestamptz"),
             give_up = give_up.join(", "),
         )
     }
 
+    /// $1 not due before this epoch.
     pub(super) fn earliest(&self) -> String {
         let p = self.p;
         format!(
-            "select case when isfinite({due}) then extract(epoch from {due} - now())::float8 else 0 end\nfrom {rel} t\n\
-             where {live} and {due} < 'infinity'\norder by {due}, {id}\nlimit 1",
+            "select (case when isfinite({due}) then extract(epoch from {due} - now()) else 0 end)::text\nfrom {rel} t\n\
+             where {live} and {due} < 'infinity' and {due} >= to_timestamp($1::float8)\norder by {due}, {id}\nlimit 1",
             due = p.due(),
             rel = p.relation(),
             live = p.live(),

@@ -4,38 +4,61 @@ use super::Builder;
 use crate::profile::AttemptsCount;
 use crate::text::{quote_ident, quote_literal};
 
+/// The end of `unnest(`: ids and tokens.
+const PAIRS: &str = "$1::text[], $2::text[]) with ordinality as f(job, token, place)";
+
 impl Builder<'_> {
-    /// `update … from unnest(ids, tokens …)`, fenced by id, token and state, under a write lock.
+    /// Changes, or removes, the rows that still are the caller's, fenced by id, token and state, under a
+    /// write lock; returns the places in the arrays of those that it did, with `returning` as text.
     ///
-    /// Comes back with every claim that still is the caller's, whether it was changed, and `returning`: a
-    /// row that somebody else holds locked is passed over and told apart from a lost one. Waited for, one
-    /// row that a person looks at in an open transaction would cost the whole batch its leases; and rows
-    /// that are never waited for cannot deadlock.
-    fn fenced_update(&self, set: &[String], extra: &str, input: &str, returning: &str) -> String {
+    /// A row that somebody else holds locked is passed over: waited for, one row that a person looks at in
+    /// an open transaction would cost the whole batch its leases; and rows that are never waited for cannot
+    /// deadlock. Which of those that did not come back are locked and which are lost is asked by
+    /// [`Builder::still`], when there are any at all.
+    fn fenced(&self, what: &str, extra: &str, input: &str, returning: &str) -> String {
         let p = self.p;
         format!(
-            "with mine as materialized (\n  \
-               select {id} as held_id, f.*\n  \
-               from {rel} t join unnest({input} on {id} = f.id::{id_type}\n  \
-               where {token} = f.token and {running}{extra}\n\
-             ), held as materialized (\n  \
-               select f.*\n  \
-               from mine f join {rel} t on {id} = f.held_id\n  \
+            "with held as materialized (\n  \
+               select t.ctid as at, {id} as id, f.*\n  \
+               from unnest({input} join {rel} t on {id} = f.job::{id_type}\n  \
                where {token} = f.token and {running}{extra}\n  \
                for update of t skip locked\n\
-             ), ended as (\n  \
-               update {rel} t set {set}\n  from held f\n  where {id} = f.held_id\n  \
-               returning {id} as held_id, {returning} as outcome\n\
              )\n\
-             select m.held_id::text, e.held_id is not null, e.outcome\n\
-             from mine m left join ended e on e.held_id = m.held_id",
+             {what} held f\nwhere t.ctid = f.at and {id} = f.id\nreturning f.place::text, ({returning})::text",
             rel = p.relation(),
-            set = set.join(", "),
             id = p.id(),
             id_type = self.types.id,
             token = p.token(),
             running = p.is_running_by_key(),
         )
+    }
+
+    fn fenced_update(&self, set: &[String], extra: &str, input: &str, returning: &str) -> String {
+        let what = format!("update {} t set {}\nfrom", self.p.relation(), set.join(", "));
+        self.fenced(&what, extra, input, returning)
+    }
+
+    /// $1 ids, $2 tokens: the places of those that are held with that token, and whose lease is not over
+    /// if that matters.
+    pub(super) fn still(&self, alive: bool) -> String {
+        let p = self.p;
+        let alive = if alive { self.is_alive() } else { String::new() };
+        format!(
+            "select f.place::text\n\
+             from unnest($1::text[], $2::text[]) with ordinality as f(job, token, place) join {rel} t on {id} = f.job::{id_type}\n\
+             where {token} = f.token and {running}{alive}",
+            rel = p.relation(),
+            id = p.id(),
+            id_type = self.types.id,
+            token = p.token(),
+            running = p.is_running_by_key(),
+        )
+    }
+
+    /// Done and gone: no history is kept.
+    pub(super) fn remove(&self) -> String {
+        let what = format!("delete from {} t using", self.p.relation());
+        self.fenced(&what, "", PAIRS, "false")
     }
 
     pub(super) fn done(&self) -> String {
@@ -44,7 +67,7 @@ impl Builder<'_> {
         set.extend(self.p.clear_lease());
         set.extend(self.set(c.finished_at.as_ref(), "now()"));
         set.extend(self.set(c.done_at.as_ref(), "now()"));
-        self.fenced_update(&set, "", "$1::text[], $2::text[]) as f(id, token)", "false")
+        self.fenced_update(&set, "", PAIRS, "false")
     }
 
     pub(super) fn failed(&self) -> String {
@@ -74,7 +97,7 @@ impl Builder<'_> {
         self.fenced_update(
             &set,
             "",
-            "$1::text[], $2::text[], $3::text[], $4::float8[]) as f(id, token, error, delay)",
+            "$1::text[], $2::text[], $3::text[], $4::float8[]) with ordinality as f(job, token, error, delay, place)",
             &gave_up,
         )
     }
@@ -91,14 +114,27 @@ impl Builder<'_> {
         {
             set.push(format!("{} = greatest({} - f.refund, 0)", quote_ident(attempts), p.t(attempts)));
         }
-        self.fenced_update(&set, "", "$1::text[], $2::text[], $3::int[]) as f(id, token, refund)", "false")
+        self.fenced_update(
+            &set,
+            "",
+            "$1::text[], $2::text[], $3::int[]) with ordinality as f(job, token, refund, place)",
+            "false",
+        )
+    }
+
+    fn is_alive(&self) -> String {
+        self.p
+            .columns
+            .locked_until
+            .as_ref()
+            .map_or_else(String::new, |u| format!(" and {} > now()", self.p.t(u)))
     }
 
     pub(super) fn renew(&self) -> String {
         let Some(until) = &self.p.columns.locked_until else { return String::new() };
         let set = vec![format!("{} = now() + make_interval(secs => $3)", quote_ident(until))];
-        let alive = format!(" and {} > now()", self.p.t(until));
-        let returning = format!("{}::timestamptz", self.p.t(until));
-        self.fenced_update(&set, &alive, "$1::text[], $2::text[]) as f(id, token)", &returning)
+        let alive = self.is_alive();
+        let returning = format!("extract(epoch from {}::timestamptz)", self.p.t(until));
+        self.fenced_update(&set, &alive, PAIRS, &returning)
     }
 }
