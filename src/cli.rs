@@ -174,6 +174,9 @@ pub struct Work {
     /// Jobs in hand at once [default: 10].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub concurrency: Option<u16>,
+    /// Work sessions; one is enough for all but the fastest queues [default: 1].
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub sessions: Option<u16>,
     /// Length of a lease, 1s to 24h; renewed at a third [default: 2m].
     #[arg(long, value_name = "TIME", value_parser = lease)]
     pub lease: Option<Duration>,

@@ -17,6 +17,7 @@ pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
     let settings = config::Worker {
         batch: args.batch.map_or(file.batch, Into::into),
         concurrency: args.concurrency.map_or(file.concurrency, Into::into),
+        sessions: args.sessions.map_or(file.sessions, Into::into),
         lease: args.lease.unwrap_or(file.lease),
         fallback: args.fallback.unwrap_or(file.fallback),
         debounce: args.debounce.unwrap_or(file.debounce),
@@ -46,6 +47,12 @@ pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
     let summary = worker::run(setup, practice(args.handler), None, Arc::new(log), ear)
         .await
         .map_err(Failure::failed)?;
+    if summary.unrecorded > 0 {
+        eprintln!(
+            "{} jobs have ended, but the ledger could not be told: they run again when their leases are over",
+            summary.unrecorded
+        );
+    }
     print(&format!(
         "done {}  failed {}  lost {}  given back {}\n",
         summary.done, summary.failed, summary.lost, summary.given_back

@@ -131,6 +131,10 @@ pub struct Worker {
     pub batch: usize,
     /// Jobs in hand at once.
     pub concurrency: usize,
+    /// Work sessions; each carries one claim and the ends of jobs at the same time.
+    pub sessions: usize,
+    /// How long a done job stays in the ledger; `None` for ever, zero: it is deleted when it is done.
+    pub keep: Option<Duration>,
     /// Length of a lease; renewed at a third.
     pub lease: Duration,
     /// Wait this long for a wake-up, then scan anyway (15–60 s keeps the oldest job within a minute).
@@ -159,6 +163,8 @@ impl Default for Worker {
         Self {
             batch: 10,
             concurrency: 10,
+            sessions: 1,
+            keep: None,
             lease: Duration::from_secs(120),
             fallback: Duration::from_secs(30),
             debounce: Duration::from_millis(200),

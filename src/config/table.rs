@@ -101,6 +101,10 @@ fn jobs(value: &Value) -> Result<usize, String> {
     whole(value, 1, 10_000).map(|n| usize::try_from(n).unwrap_or(1))
 }
 
+fn sessions(value: &Value) -> Result<usize, String> {
+    whole(value, 1, 16).map(|n| usize::try_from(n).unwrap_or(1))
+}
+
 fn debounce(value: &Value) -> Result<Duration, String> {
     time(value, "100ms", "300ms")
 }
@@ -151,6 +155,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     row!("sampling", "budget", "Share of the interval that sampling may take; above it the interval stretches.", sampling.budget, share, show_share),
     row!("worker", "batch", "Jobs per claim.", worker.batch, jobs, show),
     row!("worker", "concurrency", "Jobs in hand at once.", worker.concurrency, jobs, show),
+    row!("worker", "sessions", "Work sessions: one is enough for all but the fastest queues.", worker.sessions, sessions, show),
     row!("worker", "lease", "Length of a lease, 1s to 24h; renewed at a third.", worker.lease, lease, show_time),
     row!("worker", "fallback", "Scan after this long without a wake-up, 1s to 1h.", worker.fallback, fallback, show_time),
     row!("worker", "debounce", "Wait after a wake-up, so that others fold into one scan: 100ms to 300ms.", worker.debounce, debounce, show_time),

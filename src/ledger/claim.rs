@@ -170,7 +170,7 @@ impl Ledger {
 }
 
 /// Ids as numbers where they are numbers; ids of one length as text otherwise.
-pub(super) fn by_id(a: &str, b: &str) -> std::cmp::Ordering {
+pub(crate) fn by_id(a: &str, b: &str) -> std::cmp::Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 

@@ -23,6 +23,7 @@ mod workers;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use claim::by_id;
 pub use claim::{Claim, Earliest, Job, Mark};
 pub use enqueue::NewJob;
 pub use finish::{Failure, Finished, Giveback};

@@ -14,4 +14,5 @@ pub use error::{Error, Fields, loss_of, sqlstate, trouble_of};
 pub use kept::{Arg, Line};
 pub use listen::{ListenConfig, ListenState, Listener};
 pub use retry::Backoff;
+pub(crate) use session::closed;
 pub use session::{Purpose, Session};

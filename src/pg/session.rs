@@ -235,7 +235,8 @@ impl Session {
     }
 }
 
-fn closed() -> Loss {
+/// The loss of a session that ended without a reason.
+pub(crate) fn closed() -> Loss {
     Loss { sqlstate: None, message: "the server closed the connection".to_owned() }
 }
 

@@ -16,6 +16,7 @@ mod claim;
 mod debounce;
 mod handler;
 mod inflight;
+mod lane;
 mod run;
 mod scan;
 mod settle;
@@ -59,6 +60,9 @@ pub struct Summary {
     pub lost: i64,
     /// Jobs given back at the end.
     pub given_back: u64,
+    /// Jobs that had ended when the worker left, whose end the ledger could not be told: they stay leased
+    /// and run again when the lease is over.
+    pub unrecorded: u64,
 }
 
 /// Why a worker could not start.

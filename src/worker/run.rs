@@ -1,16 +1,17 @@
 //! The loop.
 //!
-//! One task owns everything: it claims, starts handlers on tasks of their own, records their ends, renews
-//! their leases, and sleeps until the next of these is due. Handlers run beside it; nothing of theirs
-//! happens inside a transaction.
+//! One task owns everything: it sends claims and ends to the work sessions, takes their answers, starts
+//! handlers on tasks of their own, renews leases, and sleeps until the next of these is due. Handlers run
+//! beside it; nothing of theirs happens inside a transaction.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
-use tokio::task::yield_now;
 use tokio::time::sleep_until;
 
 use super::budget::Budget;
@@ -18,18 +19,19 @@ use super::claim::CONTENDED_PAUSE;
 use super::debounce::Debounce;
 use super::handler::{Handler, HandlerError};
 use super::inflight::{InFlight, Key};
+use super::lane::{Answer, Lane, Pending, What};
 use super::scan::{Served, fallback_pause};
-use super::stats::Times;
+use super::stats::{Pace, Times};
 use super::{Setup, Summary};
 use crate::ledger::{self, Ledger};
-use crate::model::{Event, Loss, Phases, ScanReason, Sink, Wake, WorkerEvent, WorkerRow};
+use crate::model::{Event, Phases, ScanReason, Sink, Wake, WorkerEvent, WorkerRow};
 use crate::pg::{Backoff, Error, ListenState, Listener, Session};
 
 /// At the start: wait this long for LISTEN before the first scan is made without it.
 const LISTEN_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a finished handler task says.
-pub(super) type Ended = (Key, String, Result<(), HandlerError>);
+pub(super) type Ended = (Key, String, Result<(), HandlerError>, Duration);
 
 /// A reconnect on its way from the loss to the end of its scan.
 #[derive(Clone, Copy)]
@@ -44,9 +46,10 @@ pub(super) struct Run<H> {
     pub(super) handler: Arc<H>,
     pub(super) sink: Arc<dyn Sink>,
     stop: watch::Receiver<bool>,
-    pub(super) session: Option<Session>,
+    pub(super) lanes: Vec<Lane>,
+    /// What is under way on the work sessions.
+    pub(super) pending: FuturesUnordered<Pending>,
     pub(super) backoff: Backoff,
-    reconnect_at: Option<Instant>,
     pub(super) served: Vec<Served>,
     pub(super) inflight: InFlight,
     pub(super) tasks: JoinSet<Ended>,
@@ -67,7 +70,12 @@ pub(super) struct Run<H> {
     pub(super) reports: bool,
     pub(super) reconnects: i64,
     pub(super) recovery: Times,
+    /// No end is sent to the ledger before this.
     pub(super) settle_after: Option<Instant>,
+    /// How long handlers take.
+    pub(super) pace: Pace,
+    /// Ended jobs that were left to their leases.
+    pub(super) unrecorded: u64,
 }
 
 impl<H: Handler> Run<H> {
@@ -85,7 +93,7 @@ impl<H: Handler> Run<H> {
         let reports = ledger::has_workers(&session).await.unwrap_or(false);
         let s = setup.settings;
         let served: Vec<Served> = ledgers.into_iter().map(Served::new).collect();
-        let run = Self {
+        let mut run = Self {
             budget: Budget::new(s.budget, s.budget_window, now),
             debounce: served.iter().map(|_| Debounce::new(s.debounce, s.eager)).collect(),
             listen: listener.state(),
@@ -94,9 +102,9 @@ impl<H: Handler> Run<H> {
             handler,
             sink,
             stop,
-            session: Some(session),
+            lanes: Vec::new(),
+            pending: FuturesUnordered::new(),
             backoff: Backoff::new(),
-            reconnect_at: None,
             served,
             inflight: InFlight::default(),
             tasks: JoinSet::new(),
@@ -112,7 +120,11 @@ impl<H: Handler> Run<H> {
             reconnects: 0,
             recovery: Times::new(),
             settle_after: None,
+            pace: Pace::default(),
+            unrecorded: 0,
         };
+        run.lanes.resize_with(s.sessions.max(1), Lane::default);
+        run.connected(0, session);
         RunWith { run, _listener: listener.clone() }
     }
 
@@ -124,16 +136,17 @@ impl<H: Handler> Run<H> {
         self.emit(WorkerEvent::Started { name: self.setup.name.clone() });
         while !self.is_stopping() {
             let now = Instant::now();
-            self.ensure_session(now).await;
-            self.settle(now).await;
+            self.ensure_sessions(now);
             self.look_after_leases(now).await;
             self.heartbeat(now).await;
             self.begin_scans(now);
-            let claimed = self.claim_once(now).await;
+            self.claim_ahead(now).await;
+            self.start_handlers();
+            self.settle(now);
             if self.setup.until_empty && self.is_empty_handed() {
                 break;
             }
-            self.wait(claimed).await;
+            self.wait().await;
         }
         self.wind_down().await
     }
@@ -143,24 +156,48 @@ impl<H: Handler> Run<H> {
         *self.stop.borrow() || self.stop.has_changed().is_err()
     }
 
-    /// Sleeps until something happens; with work at hand it only looks whether something has.
-    async fn wait(&mut self, busy: bool) {
+    /// Sleeps until something happens.
+    async fn wait(&mut self) {
         let until = self.next_deadline();
-        let pause = async {
-            // No timer for work at hand: the shortest lasts a millisecond.
-            if busy { yield_now().await } else { sleep_until(until.into()).await }
-        };
-        // A clone, so that waiting on it does not borrow the loop.
-        let mut ended = self.session.as_ref().map(Session::ended);
         tokio::select! {
             biased;
             _ = self.stop.changed() => {}
+            Some(answer) = self.pending.next() => self.answered(answer),
             Some(done) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => self.handlers_ended(done),
             // A listener that has ended (there is no channel) has nothing to say, again and again.
             Ok(()) = self.listen.changed() => self.listen_changed(),
             wake = self.wakes.recv() => self.woke(wake),
-            Some(loss) = ended_of(&mut ended) => self.session_lost(&Error::Statement(loss)),
-            () = pause => {}
+            () = sleep_until(until.into()) => {}
+        }
+    }
+
+    /// Takes an answer of a work session.
+    pub(super) fn answered(&mut self, answer: Answer) {
+        let (lane, serial) = (answer.lane, answer.serial);
+        match answer.what {
+            What::Connected(outcome) => {
+                self.lanes[lane].connecting = false;
+                match outcome {
+                    Ok(session) => {
+                        self.connected(lane, session);
+                        self.heartbeat_at = Instant::now();
+                    }
+                    Err(error) => {
+                        let pause = self.backoff.failed();
+                        tracing::warn!(reason = %error, pause_ms = pause.as_millis() as u64, "cannot connect");
+                        self.lanes[lane].reconnect_at = Some(Instant::now() + pause);
+                    }
+                }
+            }
+            What::Ended(error) => self.session_lost(lane, serial, &error),
+            What::Claimed(asked, took, outcome) => self.claim_answered(lane, serial, asked, took, outcome),
+            What::Looked(asked, took, outcome) => self.looked(lane, serial, asked, took, outcome),
+            What::Recorded(ledger, kind, claims, outcome) => {
+                if self.lanes[lane].serial == serial {
+                    self.lanes[lane].recording -= 1;
+                }
+                self.recorded(lane, serial, ledger, kind, &claims, outcome);
+            }
         }
     }
 
@@ -171,10 +208,12 @@ impl<H: Handler> Run<H> {
                 next = next.min(at);
             }
         };
-        sooner(self.inflight.next(self.settle_after));
-        sooner(self.settle_after);
+        sooner(self.inflight.next_lease());
+        sooner(self.next_settle());
         sooner(self.reports.then_some(self.heartbeat_at));
-        sooner(self.reconnect_at);
+        for lane in self.lanes.iter().filter(|l| l.session.is_none() && !l.connecting) {
+            sooner(lane.reconnect_at);
+        }
         sooner((!self.started).then(|| self.began + LISTEN_PATIENCE));
         for (served, debounce) in self.served.iter().zip(&self.debounce) {
             sooner(debounce.due());
@@ -283,39 +322,49 @@ impl<H: Handler> Run<H> {
         }
     }
 
-    pub(super) fn session_lost(&mut self, error: &Error) {
-        if self.session.take().is_some() {
-            tracing::warn!(reason = %error.loss(), "the work session was lost");
+    /// A session of use, the first one if it lives, with its place.
+    pub(super) fn session(&self) -> Option<(usize, u64, Arc<Session>)> {
+        let live = |(i, l): (usize, &Lane)| Some((i, l.serial, l.session.clone()?));
+        self.lanes.iter().enumerate().find_map(live)
+    }
+
+    fn connected(&mut self, at: usize, session: Session) {
+        let lane = &mut self.lanes[at];
+        let serial = lane.serial + 1;
+        let session = Arc::new(session);
+        let mut ended = session.ended();
+        *lane = Lane { session: Some(session), serial, ..Lane::default() };
+        self.pending.push(Box::pin(async move {
+            let loss = ended.wait_for(Option::is_some).await.ok().and_then(|loss| loss.clone());
+            let loss = loss.unwrap_or_else(crate::pg::closed);
+            Answer { lane: at, serial, what: What::Ended(Error::Statement(loss)) }
+        }));
+    }
+
+    pub(super) fn session_lost(&mut self, at: usize, serial: u64, error: &Error) {
+        let lane = &mut self.lanes[at];
+        if lane.serial != serial || lane.session.take().is_none() {
+            return;
         }
+        tracing::warn!(reason = %error.loss(), "a work session was lost");
         // The first attempt to come back is made at once; if the new session was of no use either, the next
         // ones wait longer and longer.
         let first = self.backoff.attempts() == 0;
         let pause = self.backoff.failed();
-        self.reconnect_at
-            .get_or_insert_with(|| Instant::now() + if first { Duration::ZERO } else { pause });
+        lane.reconnect_at = Some(Instant::now() + if first { Duration::ZERO } else { pause });
     }
 
-    async fn ensure_session(&mut self, now: Instant) {
-        if self.session.is_some() || self.reconnect_at.is_some_and(|at| at > now) {
-            return;
-        }
-        let attempt = super::connect(&self.setup);
-        let outcome = tokio::select! {
-            biased;
-            _ = self.stop.changed() => return,
-            outcome = attempt => outcome,
-        };
-        match outcome {
-            Ok(session) => {
-                self.session = Some(session);
-                self.reconnect_at = None;
-                self.heartbeat_at = now;
+    /// Opens the sessions that are not there, each when its time has come.
+    pub(super) fn ensure_sessions(&mut self, now: Instant) {
+        for (at, lane) in self.lanes.iter_mut().enumerate() {
+            if lane.session.is_some() || lane.connecting || lane.reconnect_at.is_some_and(|t| t > now) {
+                continue;
             }
-            Err(error) => {
-                let pause = self.backoff.failed();
-                tracing::warn!(reason = %error, pause_ms = pause.as_millis() as u64, "cannot reconnect");
-                self.reconnect_at = Some(Instant::now() + pause);
-            }
+            lane.connecting = true;
+            let (setup, serial) = (self.setup.clone(), lane.serial);
+            self.pending.push(Box::pin(async move {
+                Answer { lane: at, serial, what: What::Connected(super::connect(&setup).await) }
+            }));
         }
     }
 
@@ -324,11 +373,11 @@ impl<H: Handler> Run<H> {
             return;
         }
         self.heartbeat_at = now + self.setup.settings.heartbeat;
-        let Some(session) = &self.session else { return };
+        let Some((lane, serial, session)) = self.session() else { return };
         for i in 0..self.served.len() {
-            if let Err(error) = ledger::upsert_worker(session, &self.row(i)).await {
+            if let Err(error) = ledger::upsert_worker(&session, &self.row(i)).await {
                 if error.is_session_lost() {
-                    self.session_lost(&error);
+                    self.session_lost(lane, serial, &error);
                 }
                 return;
             }
@@ -363,6 +412,7 @@ impl<H: Handler> Run<H> {
             && self.inflight.is_empty()
             && self.served.iter().all(|s| {
                 s.scan.is_none()
+                    && s.asked == 0
                     && !s.unfinished
                     && s.next_due.is_none_or(|(due, _)| due > Instant::now() + CONTENDED_PAUSE)
             })
@@ -378,15 +428,5 @@ pub(super) struct RunWith<H> {
 impl<H: Handler> RunWith<H> {
     pub(super) async fn run(mut self) -> Summary {
         self.run.drain_forever().await
-    }
-}
-
-async fn ended_of(ended: &mut Option<watch::Receiver<Option<Loss>>>) -> Option<Loss> {
-    match ended {
-        None => std::future::pending().await,
-        Some(ended) => match ended.wait_for(Option::is_some).await {
-            Ok(loss) => loss.clone(),
-            Err(_) => Some(Loss { sqlstate: None, message: "the server closed the connection".to_owned() }),
-        },
     }
 }

@@ -3,8 +3,15 @@
 use std::time::{Duration, Instant};
 
 use super::stats::Stats;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Mark};
 use crate::model::ScanReason;
+
+/// A mark stands this far below the last claimed due time: what is committed later than that with an
+/// earlier due time is found by a scan from the head.
+const SLACK: Duration = Duration::from_secs(2);
+/// Claiming from the head takes longer than this when dead index entries are in the way: an old snapshot
+/// somewhere keeps vacuum from removing them. Then a drain after a wake-up starts from the mark, too.
+const DEAR: Duration = Duration::from_millis(10);
 
 /// A drain that has begun and not ended.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +22,12 @@ pub(super) struct Scan {
     pub woken: Option<Instant>,
     /// A claim came back empty although something was due: it came in between, or somebody holds it locked.
     pub doubted: bool,
+    /// The next claim starts from the head of the due order; otherwise from the mark.
+    pub head: bool,
+    /// The last claim was full: there is work for more than one claim at a time.
+    pub deep: bool,
+    /// A wake-up came during the last look at the head of the due order, which may not have seen it.
+    pub again: bool,
 }
 
 /// One ledger as the worker serves it.
@@ -27,11 +40,27 @@ pub(super) struct Served {
     pub next_due: Option<(Instant, ScanReason)>,
     /// The scan was broken off: what is due was not seen to the end.
     pub unfinished: bool,
+    /// Claims under way.
+    pub asked: usize,
+    /// The look at the head after an empty claim is under way.
+    pub looking: bool,
+    mark: Mark,
+    head_took: Duration,
 }
 
 impl Served {
     pub(super) fn new(ledger: Ledger) -> Self {
-        Self { ledger, stats: Stats::new(), scan: None, next_due: None, unfinished: false }
+        Self {
+            ledger,
+            stats: Stats::new(),
+            scan: None,
+            next_due: None,
+            unfinished: false,
+            asked: 0,
+            looking: false,
+            mark: Mark::HEAD,
+            head_took: Duration::ZERO,
+        }
     }
 
     /// Begins a scan. One that is under way is not begun again: it drains until nothing is due, so it
@@ -47,10 +76,43 @@ impl Served {
             _ => reason,
         };
         match &mut self.scan {
-            None => self.scan = Some(Scan { reason, jobs: 0, woken, doubted: false }),
-            Some(scan) if reason == ScanReason::Reconnect => scan.reason = reason,
-            Some(scan) => scan.announce(reason),
+            None => {
+                let head = reason != ScanReason::Notify || self.head_took < DEAR;
+                self.scan =
+                    Some(Scan { reason, jobs: 0, woken, doubted: false, head, deep: false, again: false });
+            }
+            Some(scan) => {
+                scan.head |= reason != ScanReason::Notify;
+                scan.again |= self.looking;
+                if reason == ScanReason::Reconnect {
+                    scan.reason = reason;
+                } else {
+                    scan.announce(reason);
+                }
+            }
         }
+    }
+
+    /// Where the next claim starts, and whether that is the head.
+    pub(super) fn start(&mut self) -> (Mark, bool) {
+        let head = self.scan.as_mut().is_none_or(|scan| std::mem::take(&mut scan.head));
+        let mark = if head { Mark::HEAD } else { self.mark };
+        (mark, mark == Mark::HEAD)
+    }
+
+    /// Where a look at the head of the order starts after a claim that did not start from there.
+    pub(super) fn mark(&self) -> Mark {
+        self.mark
+    }
+
+    /// A claim brought jobs that were due up to `last_due`.
+    pub(super) fn passed(&mut self, last_due: Mark) {
+        self.mark = self.mark.max(last_due.less(SLACK));
+    }
+
+    /// A claim from the head of the order took so long.
+    pub(super) fn from_head(&mut self, took: Duration) {
+        self.head_took = took;
     }
 
     /// A wake-up arrives. A scan under way claims at least once more, so it serves it: `true`. What a
@@ -59,6 +121,7 @@ impl Served {
         match &mut self.scan {
             Some(scan) => {
                 scan.announce(ScanReason::Notify);
+                scan.again |= self.looking;
                 true
             }
             None => false,

@@ -1,22 +1,32 @@
 //! Recording how jobs ended, keeping their leases, and the orderly end of the worker.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt;
 use tokio::task::{Id, JoinError};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::Summary;
 use super::handler::Handler;
+use super::inflight::Stage;
+use super::lane::{Answer, Kind, What};
 use super::run::{Ended, Run};
 use super::scan::backoff;
-use crate::ledger::{self, Failure, Finished, Giveback};
+use crate::ledger::{self, Failure, Finished, Giveback, Ledger};
 use crate::model::WorkerEvent;
-use crate::pg::Error;
+use crate::pg::{Error, Session};
 
 /// Tries of a record that met a deadlock or serialization failure.
 const TRIES: usize = 5;
 /// Before a record that could not be made is tried again.
 const AGAIN: Duration = Duration::from_millis(250);
+/// An end waits this long at most for others to be recorded with it.
+const FLUSH: Duration = Duration::from_millis(2);
+/// Ends that one statement records at most.
+const MOST: usize = 1000;
+/// After the grace time: how long answers that are under way are waited for.
+const LAST_WORD: Duration = Duration::from_secs(2);
 
 impl<H: Handler> Run<H> {
     /// Notes the end of a handler task, and of all others that have ended by now, so that they are
@@ -30,9 +40,11 @@ impl<H: Handler> Run<H> {
 
     /// A panic is a failed attempt.
     fn handler_ended(&mut self, joined: Result<(Id, Ended), JoinError>) {
+        let now = Instant::now();
         match joined {
-            Ok((_, (key, token, how))) => {
-                self.inflight.ended(&key, &token, how.map_err(|e| e.to_string()));
+            Ok((_, (key, token, how, took))) => {
+                self.pace.record(took);
+                self.inflight.ended(key, &token, how.map_err(|e| e.to_string()), now);
             }
             Err(error) if error.is_cancelled() => {}
             Err(error) => {
@@ -41,78 +53,104 @@ impl<H: Handler> Run<H> {
                     Ok(panic) => panic_text(panic.as_ref()),
                     Err(_) => "unknown".to_owned(),
                 };
-                self.inflight.ended(&key, &token, Err(format!("the handler panicked: {text}")));
+                self.inflight.ended(key, &token, Err(format!("the handler panicked: {text}")), now);
             }
         }
     }
 
-    /// Records every ended job, batched: one statement for the done, one for the failed of each ledger.
-    pub(super) async fn settle(&mut self, now: Instant) {
+    /// Sends the ends of jobs to the ledgers: when there are enough for a statement, or the first has waited
+    /// for a few milliseconds, or nothing else is at work that could still join them.
+    pub(super) fn settle(&mut self, now: Instant) {
         if self.settle_after.is_some_and(|at| at > now) {
             return;
         }
         self.settle_after = None;
-        for at in 0..self.served.len() {
-            let s = self.setup.settings;
-            let mut done = Vec::new();
-            let mut failed = Vec::new();
-            for (id, held) in self.inflight.unrecorded(at, now) {
-                match &held.ended {
-                    Some(Ok(())) => done.push((id.to_owned(), held.token.clone())),
-                    Some(Err(error)) => failed.push(Failure {
-                        id: id.to_owned(),
-                        token: held.token.clone(),
-                        error: error.clone(),
-                        delay: backoff(s.backoff, s.backoff_max, held.attempt, fastrand::f64()),
-                    }),
-                    None => {}
+        while let Some((n, since)) = self.inflight.unrecorded(now) {
+            let idle = self.tasks.is_empty() && self.inflight.waiting() == 0;
+            if n < self.setup.settings.batch && !idle && now < since + FLUSH {
+                return;
+            }
+            if !self.send_ends() {
+                return;
+            }
+        }
+    }
+
+    /// When ends want to be sent next.
+    pub(super) fn next_settle(&self) -> Option<Instant> {
+        let later = self.inflight.next_later();
+        let first = self.inflight.waits_since().filter(|_| self.free_lane().is_some()).map(|at| at + FLUSH);
+        let next = first.into_iter().chain(later).min()?;
+        Some(self.settle_after.map_or(next, |after| next.max(after)))
+    }
+
+    /// The session that has the least to do; none of them has two statements of ends under way.
+    fn free_lane(&self) -> Option<usize> {
+        let free = self.lanes.iter().enumerate().filter(|(_, l)| l.session.is_some() && l.recording == 0);
+        free.min_by_key(|(_, l)| l.claiming).map(|(at, _)| at)
+    }
+
+    /// One batch: one statement for the done, one for the failed of each ledger.
+    fn send_ends(&mut self) -> bool {
+        let Some(lane) = self.free_lane() else { return false };
+        let Some(session) = self.lanes[lane].session.clone() else { return false };
+        let s = self.setup.settings;
+        let mut done = vec![Vec::new(); self.served.len()];
+        let mut failed = vec![Vec::new(); self.served.len()];
+        for ((at, id), held) in self.inflight.record(MOST) {
+            match &held.stage {
+                Stage::Recording(Ok(())) => done[at].push((id, held.token.clone())),
+                Stage::Recording(Err(error)) => failed[at].push(Failure {
+                    id,
+                    token: held.token.clone(),
+                    error: error.clone(),
+                    delay: backoff(s.backoff, s.backoff_max, held.attempt, fastrand::f64()),
+                }),
+                _ => {}
+            }
+        }
+        let serial = self.lanes[lane].serial;
+        let gone = s.keep == Some(Duration::ZERO);
+        for (at, (mut done, mut failed)) in done.into_iter().zip(failed).enumerate() {
+            // Rows of one page one after the other.
+            done.sort_by(|a, b| ledger::by_id(&a.0, &b.0));
+            failed.sort_by(|a, b| ledger::by_id(&a.id, &b.id));
+            let done = if gone { Ends::Gone(done) } else { Ends::Done(done) };
+            for ends in [done, Ends::Failed(failed)] {
+                if ends.is_empty() {
+                    continue;
                 }
-            }
-            if !done.is_empty() {
-                let outcome = self.record_done(at, &done).await;
-                self.recorded(at, outcome, "done");
-            }
-            if !failed.is_empty() {
-                let outcome = self.record_failed(at, &failed).await;
-                self.recorded(at, outcome, "failed");
-            }
-        }
-    }
-
-    async fn record_done(&self, at: usize, done: &[(String, String)]) -> Result<Finished, Error> {
-        let Some(session) = &self.session else { return Err(Error::Deadline(Duration::ZERO)) };
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match self.served[at].ledger.done(session, done).await {
-                Err(e) if e.is_retryable() && tries < TRIES => {}
-                outcome => return outcome,
+                let (ledger, session) = (self.served[at].ledger.clone(), session.clone());
+                self.lanes[lane].recording += 1;
+                self.pending.push(Box::pin(async move {
+                    let outcome = ends.record(&ledger, &session).await;
+                    let (kind, claims) = ends.claims();
+                    Answer { lane, serial, what: What::Recorded(at, kind, claims, outcome) }
+                }));
             }
         }
+        true
     }
 
-    async fn record_failed(&self, at: usize, failed: &[Failure]) -> Result<Finished, Error> {
-        let Some(session) = &self.session else { return Err(Error::Deadline(Duration::ZERO)) };
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match self.served[at].ledger.failed(session, failed).await {
-                Err(e) if e.is_retryable() && tries < TRIES => {}
-                outcome => return outcome,
-            }
-        }
-    }
-
-    fn recorded(&mut self, at: usize, outcome: Result<Finished, Error>, what: &str) {
+    pub(super) fn recorded(
+        &mut self,
+        lane: usize,
+        serial: u64,
+        at: usize,
+        kind: Kind,
+        claims: &[(String, String)],
+        outcome: Result<Finished, Error>,
+    ) {
         let finished = match outcome {
             Ok(finished) => finished,
             Err(error) => {
                 // The ends are kept and recorded later with the same tokens, for as long as the leases hold.
-                if self.session.is_some() {
-                    tracing::warn!(reason = %error.loss(), what, "could not record");
-                    if error.is_session_lost() {
-                        self.session_lost(&error);
-                    }
+                tracing::warn!(reason = %error.loss(), what = kind.word(), "could not record");
+                if error.is_session_lost() {
+                    self.session_lost(lane, serial, &error);
+                }
+                for (id, token) in claims {
+                    self.inflight.record_again((at, id.clone()), token, None);
                 }
                 self.settle_after = Some(Instant::now() + AGAIN);
                 return;
@@ -120,28 +158,33 @@ impl<H: Handler> Run<H> {
         };
         let counters = &mut self.served[at].stats.counters;
         let n = finished.recorded.len() as i64;
-        if what == "done" {
-            counters.jobs_done += n;
-        } else {
-            counters.jobs_failed += n;
-        }
-        for id in finished.recorded {
-            self.inflight.remove(&(at, id));
+        match kind {
+            Kind::Done => counters.jobs_done += n,
+            Kind::Failed => counters.jobs_failed += n,
         }
         // A retry may be due before the next fallback scan: look at the head of the order again.
-        if what == "failed" && self.served[at].scan.is_none() {
+        if kind == Kind::Failed && self.served[at].scan.is_none() {
             self.served[at].due_by(Instant::now() + self.setup.settings.backoff);
         }
-        for id in finished.lost {
-            self.lost(at, &id, what);
-        }
-        for id in finished.busy {
-            self.inflight.busy(&(at, id), Instant::now() + AGAIN);
+        let lost: HashSet<&String> = finished.lost.iter().collect();
+        let busy: HashSet<&String> = finished.busy.iter().collect();
+        let again = Instant::now() + AGAIN;
+        for (id, token) in claims {
+            let key = (at, id.clone());
+            if busy.contains(id) {
+                self.inflight.record_again(key, token, Some(again));
+            } else if self.inflight.remove_claim(&key, token) && lost.contains(id) {
+                self.tell_lost(at, id, kind.word());
+            }
         }
     }
 
     pub(super) fn lost(&mut self, at: usize, id: &str, what: &str) {
         self.inflight.remove(&(at, id.to_owned()));
+        self.tell_lost(at, id, what);
+    }
+
+    fn tell_lost(&mut self, at: usize, id: &str, what: &str) {
         let served = &mut self.served[at];
         served.stats.counters.jobs_lost += 1;
         let ledger = served.ledger.name().to_owned();
@@ -150,6 +193,9 @@ impl<H: Handler> Run<H> {
 
     /// Renews leases at a third of their length; a lease that has moved or is over stops its job.
     pub(super) async fn look_after_leases(&mut self, now: Instant) {
+        if !self.inflight.leases_due(now) {
+            return;
+        }
         for at in 0..self.served.len() {
             let due = self.inflight.renewable(at, now);
             if due.is_empty() {
@@ -157,8 +203,9 @@ impl<H: Handler> Run<H> {
             }
             let asked = Instant::now();
             let lease = self.setup.settings.lease;
-            let outcome = match &self.session {
-                Some(session) => self.served[at].ledger.renew(session, &due, lease).await,
+            let live = self.session();
+            let outcome = match &live {
+                Some((_, _, session)) => self.served[at].ledger.renew(session, &due, lease).await,
                 None => Err(Error::Deadline(Duration::ZERO)),
             };
             match outcome {
@@ -172,8 +219,10 @@ impl<H: Handler> Run<H> {
                     self.inflight.renew_again(at, &renewed.busy, now);
                 }
                 Err(error) => {
-                    if self.session.is_some() && error.is_session_lost() {
-                        self.session_lost(&error);
+                    if let Some((lane, serial, _)) = live
+                        && error.is_session_lost()
+                    {
+                        self.session_lost(lane, serial, &error);
                     }
                     self.inflight.renew_again(at, due.iter().map(|(id, _)| id), now);
                 }
@@ -182,52 +231,105 @@ impl<H: Handler> Run<H> {
         // Over by our own clock, and the server could not be asked: after this nothing that the job does
         // is covered by its lease. An end that waits to be recorded is still tried: the fence decides.
         for key in self.inflight.overdue(Instant::now()) {
-            if self.inflight.get(&key).is_some_and(|h| h.ended.is_none()) {
-                self.lost(key.0, &key.1, "renew");
-            }
+            self.lost(key.0, &key.1, "renew");
         }
+        self.inflight.leases_seen();
     }
 
-    /// Stops claiming (it has), lets jobs end within the grace time, records them, gives back the rest.
+    /// Stops claiming (it has), gives back what was not begun, lets jobs end within the grace time, records
+    /// them, gives back the rest.
     pub(super) async fn wind_down(&mut self) -> Summary {
         let end = Instant::now() + self.setup.settings.grace;
-        while !self.inflight.is_empty() {
+        let mut given_back = 0;
+        loop {
             let now = Instant::now();
-            self.settle(now).await;
+            self.ensure_sessions(now);
+            self.settle(now);
             self.look_after_leases(now).await;
-            let left = end.saturating_duration_since(now);
-            if self.inflight.is_empty() || left.is_zero() {
+            if self.inflight.waiting() > 0 {
+                given_back += self.give_back(|stage| matches!(stage, Stage::Waiting(_)), 1).await;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            // A claim that is under way may bring leases that nobody would look after.
+            let asked = self.served.iter().any(|s| s.asked > 0);
+            if (self.inflight.is_empty() && !asked) || left.is_zero() {
                 break;
             }
-            let pause = left.min(AGAIN);
-            match timeout(pause, self.tasks.join_next_with_id()).await {
-                Ok(Some(done)) => self.handlers_ended(done),
-                // No handler is left, but ends that could not be recorded yet.
-                Ok(None) => sleep(pause).await,
-                Err(_) => {}
-            }
-            if self.session.is_none() {
-                let left = end.saturating_duration_since(Instant::now());
-                self.session = timeout(left, super::connect(&self.setup)).await.ok().and_then(Result::ok);
-            }
+            self.next_of_the_end(left.min(AGAIN)).await;
         }
         // What has ended is recorded rather than given back, and run again, while that is possible at all.
         self.settle_after = None;
-        self.settle(Instant::now() + AGAIN).await;
+        self.inflight.hurry();
+        self.settle(Instant::now() + AGAIN);
+        let last = Instant::now() + LAST_WORD;
+        while self.lanes.iter().any(|l| l.session.is_some() && (l.recording > 0 || l.claiming)) {
+            let left = last.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            self.next_of_the_end(left).await;
+            self.settle(Instant::now() + AGAIN);
+        }
+        given_back += self.give_back(|_| true, TRIES).await;
+        let unrecorded = self.unrecorded;
+        if unrecorded > 0 {
+            tracing::warn!(
+                jobs = unrecorded,
+                "ends could not be recorded; the jobs run again when their leases are over"
+            );
+        }
+        self.tasks.shutdown().await;
+        if let Some((_, _, session)) = self.session().filter(|_| self.reports) {
+            let (host, pid) = (super::host_name(), super::process_id());
+            let _ = ledger::delete_worker(&session, &self.setup.name, &host, pid).await;
+        }
+        self.emit(WorkerEvent::Stopped { given_back, trouble: None });
+        let mut summary = Summary { given_back, unrecorded, ..Summary::default() };
+        for served in &self.served {
+            let c = &served.stats.counters;
+            summary.done += c.jobs_done;
+            summary.failed += c.jobs_failed;
+            summary.lost += c.jobs_lost;
+        }
+        summary
+    }
+
+    /// The next answer or end of a handler, within this time.
+    async fn next_of_the_end(&mut self, pause: Duration) {
+        tokio::select! {
+            biased;
+            Some(answer) = self.pending.next() => self.answered(answer),
+            Some(done) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => self.handlers_ended(done),
+            () = sleep(pause) => {}
+        }
+    }
+
+    /// Gives jobs back to the queue, and stops their handlers before they are anybody else's. An attempt
+    /// that never began is not counted. Returns how many.
+    async fn give_back(&mut self, which: impl Fn(&Stage) -> bool, tries: usize) -> u64 {
         let mut given_back = 0;
         for at in 0..self.served.len() {
             let mut rest: Vec<Giveback> = self
                 .inflight
                 .of(at)
-                .map(|(id, held)| Giveback { id: id.to_owned(), token: held.token.clone(), started: true })
+                .filter(|(_, held)| which(&held.stage))
+                .map(|(id, held)| Giveback {
+                    id: id.to_owned(),
+                    token: held.token.clone(),
+                    started: !matches!(held.stage, Stage::Waiting(_)),
+                })
                 .collect();
+            let mut ended: HashSet<String> = HashSet::new();
             for job in &rest {
-                // The handler is stopped before the job is anybody else's.
-                self.inflight.remove(&(at, job.id.clone()));
+                let held = self.inflight.remove(&(at, job.id.clone()));
+                if held.is_some_and(|h| matches!(h.stage, Stage::Ended(_) | Stage::Recording(_))) {
+                    ended.insert(job.id.clone());
+                }
             }
-            let Some(session) = self.session.as_ref().filter(|_| !rest.is_empty()) else { continue };
             let before = given_back;
-            for _ in 0..TRIES {
+            let live = self.session().filter(|_| !rest.is_empty());
+            for _ in 0..tries {
+                let Some((_, _, session)) = &live else { break };
                 match self.served[at].ledger.give_back(session, &rest).await {
                     Ok(outcome) => {
                         given_back += outcome.recorded.len() as u64;
@@ -244,25 +346,53 @@ impl<H: Handler> Run<H> {
                 // Somebody holds a row locked; without an end to that, its lease ends by itself.
                 sleep(AGAIN / 5).await;
             }
-            if given_back > before {
+            self.unrecorded += rest.iter().filter(|job| ended.contains(&job.id)).count() as u64;
+            if let Some((_, _, session)) = live.filter(|_| given_back > before) {
                 // Somebody else can take them now instead of at their fallback scan.
-                let _ = self.served[at].ledger.wake(session).await;
+                let _ = self.served[at].ledger.wake(&session).await;
             }
         }
-        self.tasks.shutdown().await;
-        if let Some(session) = self.session.as_ref().filter(|_| self.reports) {
-            let (host, pid) = (super::host_name(), super::process_id());
-            let _ = ledger::delete_worker(session, &self.setup.name, &host, pid).await;
+        given_back
+    }
+}
+
+/// A batch of one kind.
+enum Ends {
+    Done(Vec<(String, String)>),
+    Gone(Vec<(String, String)>),
+    Failed(Vec<Failure>),
+}
+
+impl Ends {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Done(claims) | Self::Gone(claims) => claims.is_empty(),
+            Self::Failed(failures) => failures.is_empty(),
         }
-        self.emit(WorkerEvent::Stopped { given_back, trouble: None });
-        let mut summary = Summary { given_back, ..Summary::default() };
-        for served in &self.served {
-            let c = &served.stats.counters;
-            summary.done += c.jobs_done;
-            summary.failed += c.jobs_failed;
-            summary.lost += c.jobs_lost;
+    }
+
+    /// Once more after a deadlock or a serialization failure.
+    async fn record(&self, ledger: &Ledger, session: &Session) -> Result<Finished, Error> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let outcome = match self {
+                Self::Done(claims) => ledger.done(session, claims).await,
+                Self::Gone(claims) => ledger.remove_done(session, claims).await,
+                Self::Failed(failures) => ledger.failed(session, failures).await,
+            };
+            match outcome {
+                Err(e) if e.is_retryable() && tries < TRIES => {}
+                outcome => return outcome,
+            }
         }
-        summary
+    }
+
+    fn claims(self) -> (Kind, Vec<(String, String)>) {
+        match self {
+            Self::Done(claims) | Self::Gone(claims) => (Kind::Done, claims),
+            Self::Failed(all) => (Kind::Failed, all.into_iter().map(|f| (f.id, f.token)).collect()),
+        }
     }
 }
 

@@ -39,6 +39,24 @@ impl Times {
     }
 }
 
+/// How long handlers take of late: a moving mean.
+#[derive(Debug, Default)]
+pub(super) struct Pace(Option<f64>);
+
+impl Pace {
+    pub(super) fn record(&mut self, took: Duration) {
+        let new = took.as_secs_f64();
+        self.0 = Some(self.0.map_or(new, |mean| mean + (new - mean) / 16.0));
+    }
+
+    /// Jobs that `handlers` of them begin within `time`; none while nothing is known.
+    pub(super) fn begun_within(&self, time: Duration, handlers: usize) -> usize {
+        // Anything that takes less than this is no work to speak of.
+        const LEAST: f64 = 1e-6;
+        self.0.map_or(0, |mean| (handlers as f64 * time.as_secs_f64() / mean.max(LEAST)) as usize)
+    }
+}
+
 /// Of one ledger.
 #[derive(Debug)]
 pub(super) struct Stats {
@@ -69,6 +87,18 @@ mod tests {
     #[test]
     fn nothing_recorded_is_unknown_and_not_zero() {
         assert_eq!(Times::new().percentiles(), Percentiles::default());
+    }
+
+    #[test]
+    fn nothing_is_claimed_ahead_of_slow_handlers_or_of_unknown_ones() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.begun_within(Duration::from_secs(1), 10), 0);
+        pace.record(Duration::from_millis(100));
+        assert_eq!(pace.begun_within(Duration::from_secs(1), 10), 100);
+        for _ in 0..200 {
+            pace.record(Duration::from_secs(20));
+        }
+        assert_eq!(pace.begun_within(Duration::from_secs(1), 10), 0);
     }
 
     #[test]
