@@ -57,7 +57,7 @@ pub(super) type OnNotify = Box<dyn FnMut(&str) + Send>;
 /// A live session. Dropping it closes the connection.
 pub struct Session {
     pub(super) client: Client,
-    pub(super) kept: Kept,
+    pub(super) kept: Box<Kept>,
     pid: i32,
     ended: watch::Receiver<Option<Loss>>,
     // Dropped with the session, which tells the task that drives the socket.
@@ -97,7 +97,7 @@ impl Session {
         let (tell, ended) = watch::channel(None);
         let (held, let_go) = oneshot::channel();
         tokio::spawn(drive(stream, tell, on_notify, let_go));
-        let mut session = Self { client, kept: Kept::default(), pid: 0, ended, _held: held };
+        let mut session = Self { client, kept: Box::default(), pid: 0, ended, _held: held };
         session.prepare(purpose).await.map_err(|e| failed(e.loss()))?;
         Ok(session)
     }

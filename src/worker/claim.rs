@@ -83,10 +83,10 @@ impl<H: Handler> Run<H> {
         l.claiming = true;
         let (serial, name) = (l.serial, self.setup.name.clone());
         let Some(session) = l.session.clone() else { return };
-        self.pending.push(Box::pin(async move {
+        self.pending.spawn(async move {
             let outcome = ledger.claim_from(&session, &name, limit, lease, mark).await;
             Answer { lane, serial, what: What::Claimed(asked, asked.began.elapsed(), outcome) }
-        }));
+        });
     }
 
     fn free(&mut self, lane: usize, serial: u64) {
@@ -113,7 +113,7 @@ impl<H: Handler> Run<H> {
                 self.backoff = Backoff::new();
                 self.budget.spend(claim.jobs.len() as u64);
                 if asked.head {
-                    served.from_head(took);
+                    served.head_claim_took(took);
                 }
                 if claim.gave_up > 0 {
                     let ledger = served.ledger.name().to_owned();
@@ -205,10 +205,10 @@ impl<H: Handler> Run<H> {
         let l = &mut self.lanes[lane];
         l.claiming = true;
         let serial = l.serial;
-        self.pending.push(Box::pin(async move {
+        self.pending.spawn(async move {
             let outcome = ledger.earliest_from(&session, mark).await;
             Answer { lane, serial, what: What::Looked(asked, took, outcome) }
-        }));
+        });
     }
 
     fn counted(&mut self, at: usize, outcome: ClaimOutcome, took: Duration) {

@@ -6,8 +6,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
-
 use crate::ledger::{Claim, Earliest, Finished};
 use crate::model::ScanReason;
 use crate::pg::{Error, Session};
@@ -68,5 +66,3 @@ pub(super) struct Answer {
     pub serial: u64,
     pub what: What,
 }
-
-pub(super) type Pending = BoxFuture<'static, Answer>;

@@ -7,8 +7,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
@@ -19,7 +17,7 @@ use super::claim::CONTENDED_PAUSE;
 use super::debounce::Debounce;
 use super::handler::{Handler, HandlerError};
 use super::inflight::{InFlight, Key};
-use super::lane::{Answer, Lane, Pending, What};
+use super::lane::{Answer, Lane, What};
 use super::scan::{Served, fallback_pause};
 use super::stats::{Pace, Times};
 use super::{Setup, Summary};
@@ -47,8 +45,9 @@ pub(super) struct Run<H> {
     pub(super) sink: Arc<dyn Sink>,
     stop: watch::Receiver<bool>,
     pub(super) lanes: Vec<Lane>,
-    /// What is under way on the work sessions.
-    pub(super) pending: FuturesUnordered<Pending>,
+    /// What is under way on the work sessions: on tasks, because an answer that nobody takes holds up those
+    /// that follow on its session, and this loop now and then waits for one of its own.
+    pub(super) pending: JoinSet<Answer>,
     pub(super) backoff: Backoff,
     pub(super) served: Vec<Served>,
     pub(super) inflight: InFlight,
@@ -103,7 +102,7 @@ impl<H: Handler> Run<H> {
             sink,
             stop,
             lanes: Vec::new(),
-            pending: FuturesUnordered::new(),
+            pending: JoinSet::new(),
             backoff: Backoff::new(),
             served,
             inflight: InFlight::default(),
@@ -162,7 +161,7 @@ impl<H: Handler> Run<H> {
         tokio::select! {
             biased;
             _ = self.stop.changed() => {}
-            Some(answer) = self.pending.next() => self.answered(answer),
+            Some(Ok(answer)) = self.pending.join_next() => self.answered(answer),
             Some(done) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => self.handlers_ended(done),
             // A listener that has ended (there is no channel) has nothing to say, again and again.
             Ok(()) = self.listen.changed() => self.listen_changed(),
@@ -334,11 +333,11 @@ impl<H: Handler> Run<H> {
         let session = Arc::new(session);
         let mut ended = session.ended();
         *lane = Lane { session: Some(session), serial, ..Lane::default() };
-        self.pending.push(Box::pin(async move {
+        self.pending.spawn(async move {
             let loss = ended.wait_for(Option::is_some).await.ok().and_then(|loss| loss.clone());
             let loss = loss.unwrap_or_else(crate::pg::closed);
             Answer { lane: at, serial, what: What::Ended(Error::Statement(loss)) }
-        }));
+        });
     }
 
     pub(super) fn session_lost(&mut self, at: usize, serial: u64, error: &Error) {
@@ -362,9 +361,9 @@ impl<H: Handler> Run<H> {
             }
             lane.connecting = true;
             let (setup, serial) = (self.setup.clone(), lane.serial);
-            self.pending.push(Box::pin(async move {
+            self.pending.spawn(async move {
                 Answer { lane: at, serial, what: What::Connected(super::connect(&setup).await) }
-            }));
+            });
         }
     }
 

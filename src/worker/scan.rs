@@ -111,7 +111,7 @@ impl Served {
     }
 
     /// A claim from the head of the order took so long.
-    pub(super) fn from_head(&mut self, took: Duration) {
+    pub(super) fn head_claim_took(&mut self, took: Duration) {
         self.head_took = took;
     }
 

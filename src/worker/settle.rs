@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
 use tokio::task::{Id, JoinError};
 use tokio::time::sleep;
 
@@ -122,11 +121,11 @@ impl<H: Handler> Run<H> {
                 }
                 let (ledger, session) = (self.served[at].ledger.clone(), session.clone());
                 self.lanes[lane].recording += 1;
-                self.pending.push(Box::pin(async move {
+                self.pending.spawn(async move {
                     let outcome = ends.record(&ledger, &session).await;
                     let (kind, claims) = ends.claims();
                     Answer { lane, serial, what: What::Recorded(at, kind, claims, outcome) }
-                }));
+                });
             }
         }
         true
@@ -298,7 +297,7 @@ impl<H: Handler> Run<H> {
     async fn next_of_the_end(&mut self, pause: Duration) {
         tokio::select! {
             biased;
-            Some(answer) = self.pending.next() => self.answered(answer),
+            Some(Ok(answer)) = self.pending.join_next() => self.answered(answer),
             Some(done) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => self.handlers_ended(done),
             () = sleep(pause) => {}
         }
