@@ -236,3 +236,22 @@ async fn the_head_of_the_order_says_when_to_look_again() {
     let Earliest::In(pause) = ledger.earliest(&main).await.unwrap() else { panic!("due later") };
     assert!(pause > Duration::from_secs(60) && pause <= Duration::from_secs(100), "{pause:?}");
 }
+
+#[tokio::test]
+async fn a_claim_from_a_mark_passes_over_what_was_due_before_it_and_the_head_does_not() {
+    for (_db, session, ledger) in every_builtin().await {
+        fill(&session, &ledger, 2).await;
+        let last = ledger.claim(&session, "w", 1, LONG).await.unwrap().last_due;
+        let after = last.less(Duration::from_secs(2)).max(last.less(Duration::from_secs(0)));
+        assert_eq!(
+            ledger.claim_from(&session, "w", 5, LONG, after).await.unwrap().jobs.len(),
+            1,
+            "{}",
+            ledger.name()
+        );
+        fill(&session, &ledger, 1).await;
+        let beyond =
+            last.less(Duration::ZERO).max(ledger.claim(&session, "w", 5, LONG).await.unwrap().last_due);
+        assert_eq!(ledger.claim_from(&session, "w", 5, OVER, beyond).await.unwrap().jobs.len(), 0);
+    }
+}

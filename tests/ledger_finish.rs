@@ -331,3 +331,50 @@ async fn a_row_that_another_session_holds_locked_is_busy_and_the_rest_is_recorde
         assert_eq!((done.recorded, done.lost), (vec![all[0].clone()], vec![all[1].clone()]));
     }
 }
+
+#[tokio::test]
+async fn the_same_job_twice_in_a_batch_is_recorded_once_and_only_by_its_own_token() {
+    for (db, session, ledger) in every_builtin().await {
+        let client = db.connect().await;
+        fill(&session, &ledger, 2).await;
+        let late = claim_one(&session, &ledger, "late", OVER).await;
+        let jobs = claim(&session, &ledger, "new", 2, LONG).await;
+        let again = jobs.iter().find(|j| j.id == late.id).unwrap();
+        let batch = [key(&late), key(again), key(again)];
+        let done = ledger.done(&session, &batch).await.unwrap();
+        assert_eq!(
+            (done.recorded, done.lost, done.busy),
+            (vec![late.id.clone()], vec![late.id.clone()], vec![])
+        );
+        let held =
+            format!("select count(*) from {} where locked_by is not null", ledger.profile().relation());
+        assert_eq!(number(&client, &held).await, 1, "the other one is still held");
+    }
+}
+
+#[tokio::test]
+async fn without_history_a_done_job_is_gone_and_a_lost_one_stays() {
+    for (db, session, ledger) in every_builtin().await {
+        let client = db.connect().await;
+        fill(&session, &ledger, 2).await;
+        let mut claims: Vec<_> = claim(&session, &ledger, "w", 2, LONG).await.iter().map(key).collect();
+        claims[1].1 = "00000000-0000-0000-0000-000000000000".into();
+        let done = ledger.remove_done(&session, &claims).await.unwrap();
+        assert_eq!((done.recorded, done.lost), (vec![claims[0].0.clone()], vec![claims[1].0.clone()]));
+        let rows = format!("select id from {}", ledger.profile().relation());
+        assert_eq!(ask(&client, &rows).await.unwrap(), claims[1].0);
+    }
+}
+
+#[tokio::test]
+async fn where_prepared_statements_do_not_stay_as_behind_a_pooler_everything_works_all_the_same() {
+    let (_db, session, ledger) = with_ledger("jobs").await;
+    fill(&session, &ledger, 4).await;
+    for n in 0..4 {
+        let job = claim_one(&session, &ledger, "w", LONG).await;
+        // What a transaction pooler does by giving another server session.
+        session.batch("deallocate all", LONG).await.unwrap();
+        let done = ledger.done(&session, &[key(&job)]).await.unwrap();
+        assert_eq!(done.recorded, [job.id], "{n}");
+    }
+}
