@@ -12,7 +12,7 @@ use std::time::Duration;
 use pgwake::config;
 use pgwake::ledger::Job;
 use pgwake::model::WorkerEvent;
-use pgwake::worker::{Practice, Setup};
+use pgwake::worker::Setup;
 use support::{DEADLINE, wait_until};
 use tokio::sync::Semaphore;
 use work::{Bench, Do, Effects, Running, settings};
