@@ -157,13 +157,16 @@ async fn a_stop_signal_from_outside_is_the_same_as_the_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_standstill_it_listens_anew_and_draws_everything() {
-    let job = Job::start("stop", "").await;
+    let mut job = Job::start("stop", "").await;
     let before = sessions(&job.db, "listen").await;
     job.signal("-STOP");
     // the standstill itself is what is tried here: well longer than a gap that passes for normal, which is
     // counted from the tick before it
     std::thread::sleep(Duration::from_secs(14));
-    job.signal("-CONT");
+    // by the shell, which gives it the terminal: continued from elsewhere it would be in the background, and be
+    // stopped again as soon as it touches the terminal. The terminal is still raw: no return becomes a line end
+    job.screen.wait_for("STOPPED");
+    job.screen.press("\n");
     wait_until("another listener", DEADLINE, async || {
         let now = sessions(&job.db, "listen").await;
         (!now.is_empty() && now != before).then_some(())

@@ -19,8 +19,8 @@ use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 
 use crate::fixtures::{self, now_at};
-use crate::terminal::Running;
 use crate::memory;
+use crate::terminal::Running;
 
 /// Says which hour the child takes in.
 pub const CHILD: &str = "PGWAKE_BENCH_HOUR";
@@ -82,10 +82,10 @@ fn second(load: &str, t: u64) -> Vec<Event> {
         }));
         out.push(Event::Worker(WorkerEvent::Drained { ledger: ledger(), reason, jobs: 10 }));
     }
-    if t % 15 == 0 {
+    if t.is_multiple_of(15) {
         out.push(Event::Backlog(Box::new(fixtures::some_backlog(t))));
     }
-    if t % 600 == 0 {
+    if t.is_multiple_of(600) {
         let message = "terminating connection due to administrator command".to_owned();
         let loss = Loss { sqlstate: Some("57P01".into()), message };
         out.push(Event::Listen(Listen::Down { loss, up_ms: 600_000 }));

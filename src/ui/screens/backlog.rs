@@ -154,16 +154,22 @@ fn table(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     if let Some(s) = ui.app.sample() {
         let now = ui.app.server_now(ui.now);
         let stale = ui.app.is_stale(ui.now);
-        let mut all = vec![("all types  ".to_owned(), dim)];
-        for (name, r) in [
+        // a count that is cut is another count: where room is short the words go first
+        let roomy = inner.width >= 64;
+        let mut all = if roomy { vec![("all types  ".to_owned(), dim)] } else { Vec::new() };
+        for (i, (name, r)) in [
             ("ready", &s.counts.ready),
             ("scheduled", &s.counts.scheduled),
             ("running", &s.counts.running),
             ("failed", &s.counts.failed),
-        ] {
+        ]
+        .into_iter()
+        .enumerate()
+        {
             let shown = show(r, now, stale, count_text(r));
-            all.push((format!("{name} "), dim));
-            all.push((format!("{}   ", shown.value), ui.style(shown.role)));
+            let gap = if i == 0 { "" } else { "  " };
+            all.push((format!("{gap}{}{name} ", if roomy && i > 0 { " " } else { "" }), dim));
+            all.push((shown.value, ui.style(shown.role)));
         }
         lines.push(all);
     }
