@@ -10,7 +10,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use lz4_flex::block::{compress, compress_with_dict, decompress, decompress_with_dict};
+use lz4_flex::block::{
+    compress_into, compress_into_with_dict, decompress, decompress_with_dict, get_maximum_output_size,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -90,28 +92,59 @@ pub struct History {
     bytes: usize,
 }
 
+/// Room to work in, kept from moment to moment. Packed in a buffer of its own and cut down to its length, every
+/// moment would be carved out of a hole of the size of the whole JSON, and leave the rest of it to nobody: the
+/// heap would grow with each although they are few.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    json: Vec<u8>,
+    packed: Vec<u8>,
+}
+
+impl Scratch {
+    /// The JSON, packed against `lead` where there is one, in exactly the bytes that it takes.
+    fn pack(&mut self, lead: Option<&[u8]>) -> Option<Box<[u8]>> {
+        self.packed.resize(get_maximum_output_size(self.json.len()), 0);
+        let n = match lead {
+            Some(lead) => compress_into_with_dict(&self.json, &mut self.packed, lead),
+            None => compress_into(&self.json, &mut self.packed),
+        };
+        Some(self.packed.get(..n.ok()?)?.into())
+    }
+}
+
 impl History {
     /// Keeps `what` as the moment `at`. What cannot be kept is left out, as if it had not been sampled.
-    pub fn push<T: Serialize>(&mut self, what: &T, at: Duration, wall: DateTime<Utc>) {
+    pub fn push<T: Serialize>(
+        &mut self,
+        what: &T,
+        at: Duration,
+        wall: DateTime<Utc>,
+        scratch: &mut Scratch,
+    ) {
         if self.chunks.back().is_some_and(|c| at < c.last().at + CLOSEST) {
             return;
         }
-        let Ok(json) = serde_json::to_vec(what) else { return };
-        if json.len() > LARGEST {
+        scratch.json.clear();
+        if serde_json::to_writer(&mut scratch.json, what).is_err() {
             return;
         }
-        let length = json.len();
+        let length = scratch.json.len();
+        if length > LARGEST {
+            *scratch = Scratch::default();
+            return;
+        }
         match self.chunks.back_mut().filter(|c| c.rest.len() + 1 < CHUNK) {
             Some(chunk) => {
-                let packed = compress_with_dict(&json, &self.lead).into_boxed_slice();
+                let Some(packed) = scratch.pack(Some(&self.lead)) else { return };
                 self.bytes += packed.len() + std::mem::size_of::<Moment>();
                 chunk.rest.push(Moment { at, wall, length, packed });
             }
             None => {
-                let packed = compress(&json).into_boxed_slice();
+                let Some(packed) = scratch.pack(None) else { return };
                 let first = Moment { at, wall, length, packed };
                 self.chunks.push_back(Chunk { first, rest: Vec::new(), step: 1 });
-                self.lead = json;
+                self.lead.clone_from(&scratch.json);
                 self.tidy(at);
             }
         }
@@ -257,7 +290,7 @@ mod tests {
     fn filled(seconds: u64, what: impl Fn(u64) -> String) -> History {
         let mut h = History::default();
         for t in 0..seconds {
-            h.push(&what(t), secs(t), wall(t));
+            h.push(&what(t), secs(t), wall(t), &mut Scratch::default());
         }
         h
     }
@@ -283,7 +316,7 @@ mod tests {
         let mut h = History::default();
         for t in 0..3600 {
             let noise: String = (0..8_000).map(|_| rng.alphanumeric()).collect();
-            h.push(&noise, secs(t), wall(t));
+            h.push(&noise, secs(t), wall(t), &mut Scratch::default());
             assert!(h.bytes() <= BOUND + 16_000, "{} bytes at {t}", h.bytes());
         }
         assert!(h.at::<String>(secs(3599)).is_some());
@@ -304,7 +337,7 @@ mod tests {
     fn moments_closer_than_a_second_are_left_out() {
         let mut h = History::default();
         for t in 0..50 {
-            h.push(&t, Duration::from_millis(t * 100), wall(0));
+            h.push(&t, Duration::from_millis(t * 100), wall(0), &mut Scratch::default());
         }
         assert_eq!(h.len(), 6);
     }

@@ -119,7 +119,12 @@ mod tests {
                 held_exact: true,
             });
             sample.leases = Reading::exact(lease.into_iter().collect(), now);
-            h.push(&serde_json::json!({ "sample": sample }), Duration::from_secs(i as u64 * 10), now);
+            h.push(
+                &serde_json::json!({ "sample": sample }),
+                Duration::from_secs(i as u64 * 10),
+                now,
+                &mut crate::app::history::Scratch::default(),
+            );
         }
         h
     }

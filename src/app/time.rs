@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::history::{History, slim};
+use super::history::{History, Scratch, slim};
 use super::update::{follow, notice};
 use super::{App, Embedded, LinkState, ListenState, World};
 use crate::model::{Backlog, Now, Sample};
@@ -39,6 +39,7 @@ pub struct Past {
     samples: HashMap<String, History>,
     backlogs: HashMap<String, History>,
     states: VecDeque<(Duration, LinkState, ListenState, Embedded)>,
+    scratch: Scratch,
 }
 
 impl Past {
@@ -46,12 +47,14 @@ impl Past {
     pub(super) fn sample(&mut self, world: &World, sample: &Sample, now: Now) {
         let sample = slim(sample);
         let kept = Kept { sample: &sample, wakeups: world.wakeups, last_wakeup: world.last_wakeup };
-        self.samples.entry(sample.ledger.clone()).or_default().push(&kept, now.mono, now.wall);
+        let history = self.samples.entry(sample.ledger.clone()).or_default();
+        history.push(&kept, now.mono, now.wall, &mut self.scratch);
     }
 
     /// Keeps the newest pass of the slow lane.
     pub(super) fn backlog(&mut self, backlog: &Backlog, now: Now) {
-        self.backlogs.entry(backlog.ledger.clone()).or_default().push(backlog, now.mono, now.wall);
+        let history = self.backlogs.entry(backlog.ledger.clone()).or_default();
+        history.push(backlog, now.mono, now.wall, &mut self.scratch);
     }
 
     /// Keeps the states of the sessions and of the worker, if one has changed.
