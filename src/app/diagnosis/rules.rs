@@ -85,15 +85,16 @@ pub(super) fn disconnected(e: &Evidence<'_>) -> Answer {
     let LinkState::Down { loss, since, retry_at, .. } = e.link else { return None };
     let next = match retry_at {
         Some(at) if *at > e.mono => {
-            format!(" · next attempt in {:.0}s", (*at - e.mono).as_secs_f64().ceil())
+            format!("next attempt in {:.0}s · ", (*at - e.mono).as_secs_f64().ceil())
         }
-        Some(_) => " · trying now".to_owned(),
+        Some(_) => "trying now · ".to_owned(),
         None => String::new(),
     };
     let lasted = age(e.mono.saturating_sub(*since).as_secs_f64().floor());
     let lasted = lasted.strip_suffix(".0s").map_or(lasted.clone(), |s| format!("{s}s"));
-    let old = if e.sample.is_some() { " · all numbers are from before" } else { "" };
-    say(Rule::Disconnected, Level::Critical, format!("disconnected {lasted}"), format!("{loss}{next}{old}"))
+    // the reason last: it may be long, and where room is short it is what is cut
+    let old = if e.sample.is_some() { "all numbers are from before · " } else { "" };
+    say(Rule::Disconnected, Level::Critical, format!("disconnected {lasted}"), format!("{next}{old}{loss}"))
 }
 
 pub(super) fn not_yet(e: &Evidence<'_>) -> Answer {

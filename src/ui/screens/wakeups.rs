@@ -1,5 +1,6 @@
 //! How work is announced and found: the tape, the split, the latency, and every gap.
 
+use chrono::{DateTime, Utc};
 use std::time::Duration;
 
 use ratatui::buffer::Buffer;
@@ -44,17 +45,33 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     tape(ui, buf, rest);
 }
 
+/// When the workers are asked whether they are alive. Of an old sample: when it was taken. Whether they are
+/// now, nobody knows.
+fn workers_at(ui: Ui<'_>) -> DateTime<Utc> {
+    match ui.app.sample() {
+        Some(old) if ui.app.is_stale(ui.now) => old.taken_at,
+        _ => ui.app.server_now(ui.now),
+    }
+}
+
 /// The counters of the workers that are alive, added up.
 fn together(ui: Ui<'_>) -> Option<(usize, Counters)> {
     let rows = ui.app.sample()?.workers.value()?;
-    let now = ui.app.server_now(ui.now);
+    let now = workers_at(ui);
     let alive: Vec<_> = rows.iter().filter(|r| r.is_alive(now)).collect();
     Some((alive.len(), alive.iter().fold(Counters::default(), |sum, r| sum.plus(&r.counters))))
 }
 
 fn found(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
     let dim = ui.style(Role::Dim);
-    let title = [("Found by".to_owned(), ui.style(Role::Title)), (" · since their start".to_owned(), dim)];
+    let mut title = vec![("Found by".to_owned(), ui.style(Role::Title))];
+    match ui.app.sample_age(ui.now).filter(|_| ui.app.is_stale(ui.now)) {
+        Some(age) => title.push((
+            format!(" · {} old", crate::text::age(age.as_secs_f64().floor()).replace(".0s", "s")),
+            ui.style(Role::Warn),
+        )),
+        None => title.push((" · since their start".to_owned(), dim)),
+    }
     let inner = paint::airy_panel(ui, buf, area, &title, Role::Border);
     let mut lines: Vec<Vec<Piece>> = Vec::new();
     let cells = usize::from(inner.width);
@@ -172,7 +189,7 @@ fn latency(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
         .and_then(|s| s.workers.value())
         .into_iter()
         .flatten()
-        .filter(|r| r.is_alive(ui.app.server_now(ui.now)) && r.wake_latency.p50.is_some())
+        .filter(|r| r.is_alive(workers_at(ui)) && r.wake_latency.p50.is_some())
         .collect();
     workers.sort_by(|a, b| b.wake_latency.p95.unwrap_or(0.0).total_cmp(&a.wake_latency.p95.unwrap_or(0.0)));
     let mut lines: Vec<Vec<Piece>> = Vec::new();
