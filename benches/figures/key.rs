@@ -13,10 +13,11 @@ const ROUNDS: usize = 8;
 type Wanted = fn(&str) -> bool;
 
 /// A key, and what only the frame after it shows.
-const KEYS: [(&str, &str, Wanted); 14] = [
+const KEYS: [(&str, &str, Wanted); 15] = [
     ("3", "the leases", |t| t.contains("attempts")),
-    ("j", "the next lease", |t| selected(t) == 1),
     ("G", "the last lease", |t| selected(t) > 1),
+    ("g", "the first lease", |t| selected(t) == 0),
+    ("j", "the next lease", |t| selected(t) == 1),
     ("/", "a filter", |t| t.contains("Enter keep")),
     ("w", "a letter of the filter", |t| t.contains("/w")),
     ("\x1b", "no filter", |t| !t.contains("Enter keep")),

@@ -192,7 +192,7 @@ impl<H: Handler> Run<H> {
         let Some(scan) = &mut served.scan else { return };
         // While another claim is under way, it has the last word. And a scan that is to find what no
         // wake-up announced ends with a look from the head, not from the mark.
-        let thorough = !asked.head && scan.reason != ScanReason::Notify;
+        let thorough = !asked.head && scan.thorough;
         scan.deep = false;
         scan.head |= thorough;
         let session = self.lanes[lane].session.clone();

@@ -281,7 +281,7 @@ impl<H: Handler> Run<H> {
         self.fallback_at = now + fallback_pause(self.setup.settings.fallback, fastrand::f64());
         for (served, debounce) in self.served.iter_mut().zip(&mut self.debounce) {
             let woken = debounce.scanned(now);
-            served.begin(reason, woken);
+            served.begin(reason, woken, now, self.setup.settings.fallback);
         }
     }
 
@@ -316,7 +316,7 @@ impl<H: Handler> Run<H> {
         for (served, debounce) in self.served.iter_mut().zip(&mut self.debounce) {
             if let Some((_, reason)) = served.next_due.filter(|(due, _)| *due <= now) {
                 let woken = debounce.scanned(now);
-                served.begin(reason, woken);
+                served.begin(reason, woken, now, self.setup.settings.fallback);
             }
         }
     }

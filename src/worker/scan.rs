@@ -24,6 +24,8 @@ pub(super) struct Scan {
     pub doubted: bool,
     /// The next claim starts from the head of the due order; otherwise from the mark.
     pub head: bool,
+    /// It ends with a look from the head: it is to find what no wake-up announced, too.
+    pub thorough: bool,
     /// The last claim was full: there is work for more than one claim at a time.
     pub deep: bool,
     /// A wake-up came during the last look at the head of the due order, which may not have seen it.
@@ -45,7 +47,29 @@ pub(super) struct Served {
     /// The look at the head after an empty claim is under way.
     pub looking: bool,
     mark: Mark,
-    head_took: Duration,
+    heads: Heads,
+}
+
+/// Scans from the head of the due order.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heads {
+    /// How long the last claim from there took.
+    took: Duration,
+    /// When the last thorough scan began.
+    at: Option<Instant>,
+}
+
+impl Heads {
+    /// Whether a scan that begins now is thorough. After a wake-up it need not be, but wake-ups that follow one
+    /// another without end put the fallback scan off each time: once in its interval one of them is.
+    fn thorough(&mut self, reason: ScanReason, now: Instant, within: Duration) -> bool {
+        let due = self.at.is_none_or(|at| now.saturating_duration_since(at) >= within);
+        let thorough = reason != ScanReason::Notify || due;
+        if thorough {
+            self.at = Some(now);
+        }
+        thorough
+    }
 }
 
 impl Served {
@@ -59,7 +83,7 @@ impl Served {
             asked: 0,
             looking: false,
             mark: Mark::HEAD,
-            head_took: Duration::ZERO,
+            heads: Heads::default(),
         }
     }
 
@@ -68,21 +92,39 @@ impl Served {
     ///
     /// `woken` is a wake-up that this scan serves although it began for another reason: what it finds was
     /// announced.
-    pub(super) fn begin(&mut self, reason: ScanReason, woken: Option<Instant>) {
+    ///
+    /// At `now`; something thorough comes at least once `within` this.
+    pub(super) fn begin(
+        &mut self,
+        reason: ScanReason,
+        woken: Option<Instant>,
+        now: Instant,
+        within: Duration,
+    ) {
         self.next_due = None;
         self.unfinished = false;
         let reason = match (reason, woken) {
             (ScanReason::Fallback, Some(_)) => ScanReason::Notify,
             _ => reason,
         };
+        let thorough = self.heads.thorough(reason, now, within);
         match &mut self.scan {
             None => {
-                let head = reason != ScanReason::Notify || self.head_took < DEAR;
-                self.scan =
-                    Some(Scan { reason, jobs: 0, woken, doubted: false, head, deep: false, again: false });
+                let head = thorough || self.heads.took < DEAR;
+                self.scan = Some(Scan {
+                    reason,
+                    jobs: 0,
+                    woken,
+                    doubted: false,
+                    head,
+                    thorough,
+                    deep: false,
+                    again: false,
+                });
             }
             Some(scan) => {
-                scan.head |= reason != ScanReason::Notify;
+                scan.head |= thorough;
+                scan.thorough |= thorough;
                 scan.again |= self.looking;
                 if reason == ScanReason::Reconnect {
                     scan.reason = reason;
@@ -112,7 +154,7 @@ impl Served {
 
     /// A claim from the head of the order took so long.
     pub(super) fn head_claim_took(&mut self, took: Duration) {
-        self.head_took = took;
+        self.heads.took = took;
     }
 
     /// A wake-up arrives. A scan under way claims at least once more, so it serves it: `true`. What a
@@ -175,6 +217,18 @@ pub(super) fn backoff(base: Duration, cap: Duration, attempt: i64, jitter: f64) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wakeups_without_end_put_off_no_look_from_the_head_beyond_the_fallback_interval() {
+        let (start, within) = (Instant::now(), Duration::from_secs(30));
+        let mut heads = Heads::default();
+        assert!(heads.thorough(ScanReason::Startup, start, within));
+        let at = |s: u64| start + Duration::from_secs(s);
+        let found: Vec<u64> =
+            (1..=90).filter(|s| heads.thorough(ScanReason::Notify, at(*s), within)).collect();
+        assert_eq!(found, [30, 60, 90]);
+        assert!(heads.thorough(ScanReason::Fallback, at(91), within));
+    }
 
     const BASE: Duration = Duration::from_secs(2);
     const CAP: Duration = Duration::from_secs(3600);
