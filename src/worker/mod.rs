@@ -14,9 +14,11 @@
 mod budget;
 mod claim;
 mod debounce;
+mod ends;
 mod handler;
 mod inflight;
 mod lane;
+mod reasons;
 mod run;
 mod scan;
 mod settle;

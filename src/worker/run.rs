@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
@@ -18,15 +17,15 @@ use super::debounce::Debounce;
 use super::handler::{Handler, HandlerError};
 use super::inflight::{InFlight, Key};
 use super::lane::{Answer, Lane, What};
-use super::scan::{Served, fallback_pause};
+use super::scan::Served;
 use super::stats::{Pace, Times};
 use super::{Setup, Summary};
 use crate::ledger::{self, Ledger};
-use crate::model::{Event, Phases, ScanReason, Sink, Wake, WorkerEvent, WorkerRow};
+use crate::model::{Event, Phases, Sink, Wake, WorkerEvent, WorkerRow};
 use crate::pg::{Backoff, Error, ListenState, Listener, Session};
 
 /// At the start: wait this long for LISTEN before the first scan is made without it.
-const LISTEN_PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const LISTEN_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a finished handler task says.
 pub(super) type Ended = (Key, String, Result<(), HandlerError>, Duration);
@@ -43,7 +42,7 @@ pub(super) struct Run<H> {
     pub(super) setup: Setup,
     pub(super) handler: Arc<H>,
     pub(super) sink: Arc<dyn Sink>,
-    stop: watch::Receiver<bool>,
+    pub(super) stop: watch::Receiver<bool>,
     pub(super) lanes: Vec<Lane>,
     /// What is under way on the work sessions: on tasks, because an answer that nobody takes holds up those
     /// that follow on its session, and this loop now and then waits for one of its own.
@@ -52,19 +51,19 @@ pub(super) struct Run<H> {
     pub(super) served: Vec<Served>,
     pub(super) inflight: InFlight,
     pub(super) tasks: JoinSet<Ended>,
-    debounce: Vec<Debounce>,
+    pub(super) debounce: Vec<Debounce>,
     pub(super) budget: Budget,
-    listen: watch::Receiver<ListenState>,
-    wakes: broadcast::Receiver<Wake>,
+    pub(super) listen: watch::Receiver<ListenState>,
+    pub(super) wakes: broadcast::Receiver<Wake>,
     /// Generation of the listen session that the last startup or reconnect scan covered.
-    covered: u64,
+    pub(super) covered: u64,
     /// The covered session is lost, and the loss is counted.
-    deaf: bool,
+    pub(super) deaf: bool,
     pub(super) returning: Option<Returning>,
-    started: bool,
+    pub(super) started: bool,
     pub(super) turn: usize,
-    began: Instant,
-    fallback_at: Instant,
+    pub(super) began: Instant,
+    pub(super) fallback_at: Instant,
     pub(super) heartbeat_at: Instant,
     pub(super) reports: bool,
     pub(super) reconnects: i64,
@@ -222,103 +221,6 @@ impl<H: Handler> Run<H> {
             sooner(Some(self.budget.reopens()));
         }
         next
-    }
-
-    /// A wake-up: every ledger is going to be scanned, and the one whose channel it was knows why.
-    fn woke(&mut self, wake: Result<Wake, RecvError>) {
-        let now = Instant::now();
-        let channel = match wake {
-            Ok(wake) => {
-                for served in &mut self.served {
-                    if served.ledger.channel() == Some(&wake.channel) {
-                        served.stats.counters.wakeups += i64::try_from(wake.count).unwrap_or(i64::MAX);
-                    }
-                }
-                Some(wake.channel)
-            }
-            // Fell behind: which channels woke is not known, so take it as all.
-            Err(RecvError::Lagged(_)) => None,
-            Err(RecvError::Closed) => return,
-        };
-        for (served, debounce) in self.served.iter_mut().zip(&mut self.debounce) {
-            let own = served.ledger.channel();
-            let meant = own.is_some() && (channel.is_none() || channel.as_deref() == own);
-            if meant && !served.serves_wakeup() {
-                debounce.woke(now, fastrand::f64());
-            }
-        }
-    }
-
-    fn listen_changed(&mut self) {
-        let state = self.listen.borrow_and_update().clone();
-        match state {
-            ListenState::Up { generation, lost_at, phases, .. } if generation > self.covered => {
-                // Counted by generation: of two changes in one moment only the later one is seen.
-                if self.covered > 0 {
-                    let lost = i64::try_from(generation - self.covered).unwrap_or(i64::MAX);
-                    self.reconnects += lost - i64::from(self.deaf);
-                }
-                self.deaf = false;
-                self.covered = generation;
-                let reason = if self.started { ScanReason::Reconnect } else { ScanReason::Startup };
-                if let (true, Some(lost_at)) = (self.started, lost_at) {
-                    self.returning = Some(Returning { lost_at, phases, jobs: 0 });
-                }
-                self.scan_all(reason, Instant::now());
-            }
-            // Every failed attempt to come back says so, too.
-            ListenState::Down(_) if self.covered > 0 && !self.deaf => {
-                self.deaf = true;
-                self.reconnects += 1;
-            }
-            _ => {}
-        }
-    }
-
-    /// Every scan covers every ledger.
-    fn scan_all(&mut self, reason: ScanReason, now: Instant) {
-        self.started = true;
-        self.fallback_at = now + fallback_pause(self.setup.settings.fallback, fastrand::f64());
-        for (served, debounce) in self.served.iter_mut().zip(&mut self.debounce) {
-            let woken = debounce.scanned(now);
-            served.begin(reason, woken, now, self.setup.settings.fallback);
-        }
-    }
-
-    fn begin_scans(&mut self, now: Instant) {
-        if !self.started {
-            // Order at the start: LISTEN first. If it does not come, work is found by polling.
-            let state = self.listen.borrow_and_update().clone();
-            match state {
-                ListenState::Up { generation, .. } => {
-                    self.covered = generation;
-                    self.scan_all(ScanReason::Startup, now);
-                }
-                ListenState::Starting if now < self.began + LISTEN_PATIENCE => return,
-                _ => self.scan_all(ScanReason::Startup, now),
-            }
-        }
-        // What was announced is not called found without a wake-up because that was not read yet.
-        loop {
-            match self.wakes.try_recv() {
-                Ok(wake) => self.woke(Ok(wake)),
-                Err(TryRecvError::Lagged(n)) => self.woke(Err(RecvError::Lagged(n))),
-                Err(_) => break,
-            }
-        }
-        if now >= self.fallback_at {
-            self.scan_all(ScanReason::Fallback, now);
-        }
-        if self.debounce.iter().any(|d| d.is_due(now)) {
-            // A wake-up scans all ledgers; what it finds where none was meant was found without one.
-            self.scan_all(ScanReason::Fallback, now);
-        }
-        for (served, debounce) in self.served.iter_mut().zip(&mut self.debounce) {
-            if let Some((_, reason)) = served.next_due.filter(|(due, _)| *due <= now) {
-                let woken = debounce.scanned(now);
-                served.begin(reason, woken, now, self.setup.settings.fallback);
-            }
-        }
     }
 
     /// A session of use, the first one if it lives, with its place.

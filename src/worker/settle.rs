@@ -7,17 +7,16 @@ use tokio::task::{Id, JoinError};
 use tokio::time::sleep;
 
 use super::Summary;
+use super::ends::{Ends, TRIES};
 use super::handler::Handler;
 use super::inflight::Stage;
 use super::lane::{Answer, Kind, What};
 use super::run::{Ended, Run};
 use super::scan::backoff;
-use crate::ledger::{self, Failure, Finished, Giveback, Ledger};
+use crate::ledger::{self, Failure, Finished, Giveback};
 use crate::model::WorkerEvent;
-use crate::pg::{Error, Session};
+use crate::pg::Error;
 
-/// Tries of a record that met a deadlock or serialization failure.
-const TRIES: usize = 5;
 /// Before a record that could not be made is tried again.
 const AGAIN: Duration = Duration::from_millis(250);
 /// An end waits this long at most for others to be recorded with it.
@@ -352,46 +351,6 @@ impl<H: Handler> Run<H> {
             }
         }
         given_back
-    }
-}
-
-/// A batch of one kind.
-enum Ends {
-    Done(Vec<(String, String)>),
-    Gone(Vec<(String, String)>),
-    Failed(Vec<Failure>),
-}
-
-impl Ends {
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Done(claims) | Self::Gone(claims) => claims.is_empty(),
-            Self::Failed(failures) => failures.is_empty(),
-        }
-    }
-
-    /// Once more after a deadlock or a serialization failure.
-    async fn record(&self, ledger: &Ledger, session: &Session) -> Result<Finished, Error> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let outcome = match self {
-                Self::Done(claims) => ledger.done(session, claims).await,
-                Self::Gone(claims) => ledger.remove_done(session, claims).await,
-                Self::Failed(failures) => ledger.failed(session, failures).await,
-            };
-            match outcome {
-                Err(e) if e.is_retryable() && tries < TRIES => {}
-                outcome => return outcome,
-            }
-        }
-    }
-
-    fn claims(self) -> (Kind, Vec<(String, String)>) {
-        match self {
-            Self::Done(claims) | Self::Gone(claims) => (Kind::Done, claims),
-            Self::Failed(all) => (Kind::Failed, all.into_iter().map(|f| (f.id, f.token)).collect()),
-        }
     }
 }
 
