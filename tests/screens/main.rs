@@ -4,6 +4,7 @@
 mod diagnosis;
 #[path = "../support/fixtures.rs"]
 mod fixtures;
+mod help;
 mod mouse;
 mod pictures;
 mod sizes;

@@ -291,12 +291,17 @@ fn help(ui: Ui<'_>, buf: &mut Buffer, area: Rect, top: usize) {
     }
     let room = usize::from(area.height.saturating_sub(5));
     let top = top.min(rows.len().saturating_sub(room));
+    // as wide as its widest line, whichever lines are in sight: it must not jump while it is scrolled
+    let widest = rows.iter().map(|r| paint::width_of(r)).max().unwrap_or(0);
     let mut shown: Rows = rows.iter().skip(top).take(room).cloned().collect();
     shown.push(if rows.len() > room {
         keys(ui, &[("j k", "scroll"), ("Esc", "back")])
     } else {
         keys(ui, &[("Esc", "back")])
     });
+    if let Some(last) = shown.last_mut() {
+        last.push((" ".repeat(widest.saturating_sub(paint::width_of(last))), ui.style(Role::Text)));
+    }
     let title = format!("Keys on the screen {}", ui.app.screen().title());
     popup(ui, buf, area, &title, &shown, Role::Focus);
 }
