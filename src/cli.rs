@@ -294,6 +294,9 @@ pub struct Drill {
     /// Names of drills, or "all".
     #[arg(default_value = "all")]
     pub names: Vec<String>,
+    /// Say which drills there are, and run none.
+    #[arg(long)]
+    pub list: bool,
     /// Folder with the PostgreSQL server binaries.
     #[arg(long, value_name = "DIR")]
     pub pg_bin: Option<PathBuf>,

@@ -1,140 +1,198 @@
 //! A scratch database and the means to work on it.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::DrillError;
+use super::under::{Book, Hang, Post, Task, Worker, Working};
+use super::{DrillError, Verdict};
 use crate::config;
 use crate::demo::Server;
-use crate::ledger::{self, Job, Ledger, NewJob, Tally};
+use crate::ledger::{self, EffectCount, Ledger, NewJob, Tally};
 use crate::model::{Event, Sink};
-use crate::pg::{Conninfo, Options, Purpose, Session};
+use crate::pg::{Conninfo, Error, Options, Purpose, Session};
 use crate::profile::Profile;
-use crate::worker::{self, Handler, HandlerError, Stop, Summary, WorkerError};
+use crate::worker;
 
-/// No drill waits longer for a state.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How often each job's effect was begun and ended.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Effects(Arc<Mutex<BTreeMap<String, (u32, u32)>>>);
-
-impl Effects {
-    fn with<T>(&self, f: impl FnOnce(&mut BTreeMap<String, (u32, u32)>) -> T) -> T {
-        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Jobs whose handler began.
-    pub(super) fn begun(&self) -> usize {
-        self.with(|m| m.len())
-    }
-
-    /// Jobs that ended exactly once.
-    pub(super) fn ended_once(&self) -> usize {
-        self.with(|m| m.values().filter(|(_, ended)| *ended == 1).count())
-    }
+/// An error of the drill's own statements.
+pub(super) fn setup(e: impl std::fmt::Display) -> DrillError {
+    DrillError::Setup(e.to_string())
 }
 
-/// Takes its time, and notes that it began and ended.
-#[derive(Clone, Debug)]
-pub(super) struct Noting {
-    pub effects: Effects,
+/// A wait for wake-ups so long that no drill sees its end.
+pub(super) const NO_FALLBACK: Duration = Duration::from_secs(600);
+
+/// How a worker of a drill differs from the others.
+#[derive(Clone)]
+pub(super) struct Terms {
+    pub lease: Duration,
+    pub fallback: Duration,
+    pub concurrency: usize,
     pub takes: Duration,
+    pub hang: Option<Hang>,
+    pub sink: Arc<dyn Sink>,
 }
 
-impl Handler for Noting {
-    async fn handle(&self, job: Job) -> Result<(), HandlerError> {
-        self.effects.with(|m| m.entry(job.id.clone()).or_default().0 += 1);
-        sleep(self.takes).await;
-        self.effects.with(|m| m.entry(job.id).or_default().1 += 1);
-        Ok(())
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(30),
+            fallback: NO_FALLBACK,
+            concurrency: 10,
+            takes: Duration::from_millis(1),
+            hang: None,
+            sink: Arc::new(|_: Event| ()),
+        }
     }
-
-    fn is_practice(&self) -> bool {
-        true
-    }
 }
 
-/// A running worker of a drill.
-pub(super) struct Working {
-    pub stop: Stop,
-    pub task: JoinHandle<Result<Summary, WorkerError>>,
-}
-
-/// A migrated scratch database with the ledger `jobs`.
-pub(super) struct Bench {
+/// A migrated scratch database, one ledger of it, and the worker under test.
+pub(super) struct Bench<'a> {
+    pub worker: &'a dyn Worker,
     pub conninfo: Conninfo,
+    /// The same for a process: the socket of a throwaway server, which has no password.
+    pub text: String,
     pub session: Session,
-    pub jobs: Ledger,
+    pub ledger: Ledger,
+    pub book: Arc<Book>,
+    /// No drill waits longer for a state.
+    pub patience: Duration,
 }
 
-impl Bench {
-    pub(super) async fn new(server: &Server, name: &str) -> Result<Self, DrillError> {
-        let setup = |e: &dyn std::fmt::Display| DrillError::Setup(e.to_string());
-        let text = server.conninfo("postgres");
-        let options = Options { conninfo: Some(text), ..Options::default() };
-        let admin = Conninfo::resolve(&options, &|_| None).map_err(|e| setup(&e))?;
-        let session = Session::connect(&admin, Purpose::Command).await.map_err(|e| setup(&e))?;
+impl<'a> Bench<'a> {
+    pub(super) async fn new(
+        server: &Server,
+        (name, ledger): (&str, &str),
+        worker: &'a dyn Worker,
+        patience: Duration,
+    ) -> Result<Self, DrillError> {
+        let options = Options { conninfo: Some(server.conninfo("postgres")), ..Options::default() };
+        let admin = Conninfo::resolve(&options, &|_| None).map_err(setup)?;
+        let session = Session::connect(&admin, Purpose::Command).await.map_err(setup)?;
         let dbname = format!("drill_{}", name.replace('-', "_"));
-        ledger::create_database(&session, &dbname).await.map_err(|e| setup(&e))?;
+        ledger::create_database(&session, &dbname).await.map_err(setup)?;
+        let text = server.conninfo(&dbname);
         let conninfo = admin.with_dbname(dbname);
-        let mut session = Session::connect(&conninfo, Purpose::Command).await.map_err(|e| setup(&e))?;
-        ledger::migrate(&mut session).await.map_err(|e| setup(&e))?;
-        let profile = Profile::find("jobs").map_err(|e| setup(&e))?;
-        let jobs = Ledger::open(&session, profile.clone()).await.map_err(|e| setup(&e))?;
-        ledger::mark_scratch(&session, &jobs).await.map_err(|e| setup(&e))?;
-        let jobs = Ledger::open(&session, profile).await.map_err(|e| setup(&e))?;
-        Ok(Self { conninfo, session, jobs })
+        let mut session = Session::connect(&conninfo, Purpose::Command).await.map_err(setup)?;
+        ledger::migrate(&mut session).await.map_err(setup)?;
+        ledger::create_effects(&session).await.map_err(setup)?;
+        let profile = Profile::find(ledger).map_err(setup)?;
+        let opened = Ledger::open(&session, profile.clone()).await.map_err(setup)?;
+        ledger::mark_scratch(&session, &opened).await.map_err(setup)?;
+        let ledger = Ledger::open(&session, profile).await.map_err(setup)?;
+        let book = Book::new(conninfo.clone());
+        Ok(Self { worker, conninfo, text, session, ledger, book, patience })
     }
 
-    /// Commits `n` jobs in one transaction.
+    /// Commits `n` jobs in one transaction, with a wake-up.
     pub(super) async fn enqueue(&self, n: usize) -> Result<(), DrillError> {
-        let job = NewJob { job_type: "drill".to_owned(), payload: "{}".to_owned(), ..NewJob::default() };
-        let added = self.jobs.enqueue(&self.session, &vec![job; n]).await;
-        added.map(drop).map_err(|e| DrillError::Setup(e.to_string()))
+        self.ledger.enqueue(&self.session, &jobs("drill", n)).await.map(drop).map_err(setup)
     }
 
-    /// Starts a worker with this handler.
-    pub(super) fn work(&self, handler: Noting, lease: Duration, sink: Arc<dyn Sink>) -> Working {
+    /// The same without a wake-up.
+    pub(super) async fn enqueue_quiet(&self, n: usize) -> Result<(), DrillError> {
+        self.ledger.enqueue_quiet(&self.session, &jobs("drill", n)).await.map(drop).map_err(setup)
+    }
+
+    /// Starts the worker under test.
+    pub(super) fn work(&self, terms: Terms) -> Working {
         let settings = config::Worker {
-            lease,
-            fallback: Duration::from_secs(1),
+            lease: terms.lease,
+            fallback: terms.fallback,
+            batch: terms.concurrency,
+            concurrency: terms.concurrency,
             budget: None,
             grace: Duration::from_secs(2),
+            backoff: Duration::from_millis(100),
+            backoff_max: Duration::from_millis(400),
             ..config::Worker::default()
         };
         let setup = worker::Setup {
             name: worker::unique_name(),
             conninfo: self.conninfo.clone(),
-            profiles: vec![self.jobs.profile().clone()],
+            profiles: vec![self.ledger.profile().clone()],
             settings,
             until_empty: false,
         };
-        let (stop, ear): (Stop, watch::Receiver<bool>) = Stop::new();
-        let task = tokio::spawn(worker::run(setup, handler, None, sink, ear));
-        Working { stop, task }
+        let task = Task { book: self.book.clone(), takes: terms.takes, hang: terms.hang };
+        self.worker.start(Post { setup, task, sink: terms.sink })
     }
 
     /// Waits for a state of the ledger, as long as patience lasts; gives the last tally either way.
     pub(super) async fn wait(&self, reached: impl Fn(&Tally) -> bool) -> Result<Tally, DrillError> {
-        let end = Instant::now() + PATIENCE;
+        let tally = self.until(async || self.ledger.tally(&self.session).await, reached).await;
+        tally.map_err(setup)
+    }
+
+    /// Waits for what `ask` finds, as long as patience lasts; gives the last answer either way.
+    pub(super) async fn until<T>(
+        &self,
+        ask: impl AsyncFn() -> Result<T, Error>,
+        reached: impl Fn(&T) -> bool,
+    ) -> Result<T, Error> {
+        let end = Instant::now() + self.patience;
         loop {
-            let tally =
-                self.jobs.tally(&self.session).await.map_err(|e| DrillError::Setup(e.to_string()))?;
-            if reached(&tally) || Instant::now() >= end {
-                return Ok(tally);
+            let found = ask().await?;
+            if reached(&found) || Instant::now() >= end {
+                return Ok(found);
             }
-            sleep(Duration::from_millis(50)).await;
+            sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// What the effects table holds.
+    pub(super) async fn effects(&self) -> Result<EffectCount, DrillError> {
+        ledger::effects(&self.session).await.map_err(setup)
+    }
+
+    /// Stops the workers, and judges: `want` is the ledger's final state, and every job done has had its
+    /// effect, which was sent `attempted` times in all where that is known.
+    pub(super) async fn judge(
+        &self,
+        workers: Vec<Working>,
+        want: Tally,
+        attempted: Option<u64>,
+    ) -> Result<Verdict, DrillError> {
+        for worker in &workers {
+            worker.stop.stop();
+        }
+        for worker in workers {
+            let _ = worker.task.await;
+        }
+        let tally = self.ledger.tally(&self.session).await.map_err(setup)?;
+        let effects = self.effects().await?;
+        let mut verdict = Verdict::default();
+        verdict.evidence.push(format!("{}; {}", words(tally), sent(effects)));
+        verdict.expect(tally == want, || format!("the ledger should end with {}", words(want)));
+        verdict.expect(effects.applied == want.done, || {
+            format!("{} effects should be applied, not {}", want.done, effects.applied)
+        });
+        let overlaps = self.book.overlaps();
+        verdict.expect(overlaps == 0, || format!("{overlaps} jobs were in two hands at the same time"));
+        if let Some(n) = attempted {
+            verdict.expect(effects.attempted == n, || {
+                format!("effects should be sent {n} times, not {}", effects.attempted)
+            });
+        }
+        Ok(verdict)
     }
 }
 
-/// Events nobody looks at.
-pub(super) fn unheard() -> Arc<dyn Sink> {
-    Arc::new(|_: Event| ())
+/// Jobs of a type.
+pub(super) fn jobs(job_type: &str, n: usize) -> Vec<NewJob> {
+    vec![NewJob { job_type: job_type.to_owned(), payload: "{}".to_owned(), ..NewJob::default() }; n]
+}
+
+/// A ledger on which everything is done.
+pub(super) fn all_done(n: u64) -> Tally {
+    Tally { done: n, ..Tally::default() }
+}
+
+fn words(t: Tally) -> String {
+    format!("done {}, ready {}, running {}, failed {}", t.done, t.ready, t.running, t.failed)
+}
+
+fn sent(e: EffectCount) -> String {
+    format!("effects sent {}, applied {}", e.attempted, e.applied)
 }

@@ -1,14 +1,7 @@
-//! The drills themselves.
+//! Which drills there are.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-
-use super::DrillError;
-use super::bench::{Bench, Effects, Noting, unheard};
-use crate::ledger::Tally;
-use crate::model::{Event, Listen, Wake};
-use crate::pg::{ListenConfig, ListenState, Listener};
+use super::bench::Bench;
+use super::{DrillError, Verdict, leases, wakeups};
 
 /// One drill.
 pub struct Drill {
@@ -18,6 +11,8 @@ pub struct Drill {
     pub breaks: &'static str,
     /// What must hold.
     pub promise: &'static str,
+    /// The ledger it works on.
+    pub(super) ledger: &'static str,
     which: Which,
 }
 
@@ -25,6 +20,10 @@ enum Which {
     ListenerDown,
     WorkerKilled,
     OneCommit,
+    WakeupsLost,
+    Poison,
+    WorkerStopped,
+    OutboxCrash,
 }
 
 /// Every drill.
@@ -33,121 +32,63 @@ pub const ALL: &[Drill] = &[
         name: "listener-down",
         breaks: "100 jobs are committed while nobody listens",
         promise: "the next worker's startup scan finds all of them; each is handled once",
+        ledger: "jobs",
         which: Which::ListenerDown,
     },
     Drill {
         name: "worker-killed",
         breaks: "a worker dies holding leases",
         promise: "the leases expire, the jobs run again, none is left behind",
+        ledger: "jobs",
         which: Which::WorkerKilled,
     },
     Drill {
         name: "one-commit",
         breaks: "1000 equal wake-ups are sent in one commit",
         promise: "they arrive as one, and all 1000 jobs are drained",
+        ledger: "jobs",
         which: Which::OneCommit,
+    },
+    Drill {
+        name: "wakeups-lost",
+        breaks: "jobs are committed and no wake-up is ever sent",
+        promise: "no job waits longer than the fallback interval and a claim; each is handled once",
+        ledger: "jobs",
+        which: Which::WakeupsLost,
+    },
+    Drill {
+        name: "poison",
+        breaks: "a job fails at every attempt, at the head of the queue of a worker with one hand",
+        promise: "it ends failed after its five attempts, and the jobs behind it are done",
+        ledger: "jobs",
+        which: Which::Poison,
+    },
+    Drill {
+        name: "worker-stopped",
+        breaks: "a worker process gets SIGTERM in the middle of a batch",
+        promise: "it leaves within its grace time with nothing leased, and the next worker does the rest",
+        ledger: "jobs",
+        which: Which::WorkerStopped,
+    },
+    Drill {
+        name: "outbox-crash",
+        breaks: "a publisher dies with messages in hand: half not yet published, half published and not yet SENT",
+        promise: "all are SENT in the end; what was published goes out twice, and its reader applies it once",
+        ledger: "outbox",
+        which: Which::OutboxCrash,
     },
 ];
 
-/// What a drill found.
-pub(super) struct Verdict {
-    pub held: bool,
-    pub evidence: String,
-}
-
-const LEASE: Duration = Duration::from_secs(2);
-
 impl Drill {
-    pub(super) async fn run(&self, bench: Bench) -> Result<Verdict, DrillError> {
+    pub(super) async fn run(&self, bench: &Bench<'_>) -> Result<Verdict, DrillError> {
         match self.which {
-            Which::ListenerDown => listener_down(&bench).await,
-            Which::WorkerKilled => worker_killed(&bench).await,
-            Which::OneCommit => one_commit(&bench).await,
+            Which::ListenerDown => wakeups::listener_down(bench).await,
+            Which::WorkerKilled => leases::worker_killed(bench).await,
+            Which::OneCommit => wakeups::one_commit(bench).await,
+            Which::WakeupsLost => wakeups::wakeups_lost(bench).await,
+            Which::Poison => leases::poison(bench).await,
+            Which::WorkerStopped => leases::worker_stopped(bench).await,
+            Which::OutboxCrash => leases::outbox_crash(bench).await,
         }
-    }
-}
-
-async fn listener_down(bench: &Bench) -> Result<Verdict, DrillError> {
-    bench.enqueue(100).await?;
-    let effects = Effects::default();
-    let handler = Noting { effects: effects.clone(), takes: Duration::from_millis(1) };
-    let worker = bench.work(handler, Duration::from_secs(30), unheard());
-    let tally = bench.wait(|t| t.done == 100).await?;
-    worker.stop.stop();
-    let _ = worker.task.await;
-    Ok(judge(tally, 100, effects.ended_once()))
-}
-
-async fn worker_killed(bench: &Bench) -> Result<Verdict, DrillError> {
-    bench.enqueue(20).await?;
-    let doomed = Effects::default();
-    // Longer than the lease: it never ends a job.
-    let handler = Noting { effects: doomed.clone(), takes: Duration::from_secs(600) };
-    let victim = bench.work(handler, LEASE, unheard());
-    let held = bench.wait(|t| t.running == 10).await?;
-    // Nothing is given back, nothing is finished: the task and its sessions are gone from one moment to
-    // the next.
-    victim.task.abort();
-    let _ = victim.task.await;
-    let effects = Effects::default();
-    let handler = Noting { effects: effects.clone(), takes: Duration::from_millis(1) };
-    let worker = bench.work(handler, LEASE, unheard());
-    let tally = bench.wait(|t| t.done == 20).await?;
-    worker.stop.stop();
-    let _ = worker.task.await;
-    let mut verdict = judge(tally, 20, effects.ended_once());
-    verdict.held &= held.running == 10 && doomed.begun() == 10;
-    verdict.evidence = format!("{} were held by the dead worker; {}", held.running, verdict.evidence);
-    Ok(verdict)
-}
-
-async fn one_commit(bench: &Bench) -> Result<Verdict, DrillError> {
-    let heard = Arc::new(AtomicU64::new(0));
-    let count = heard.clone();
-    let sink = move |event: Event| {
-        if let Event::Wake(Wake { count: n, .. }) = event {
-            count.fetch_add(n, Ordering::Relaxed);
-        }
-    };
-    let channels = bench.jobs.channel().map(str::to_owned).into_iter().collect();
-    let config = ListenConfig::new(bench.conninfo.clone(), channels).map_err(DrillError::Setup)?;
-    let listener = Listener::start(config, Arc::new(sink));
-    let mut state = listener.state();
-    state
-        .wait_for(|s| matches!(s, ListenState::Up { .. }))
-        .await
-        .map_err(|_| DrillError::Setup("the listener ended".to_owned()))?;
-    let effects = Effects::default();
-    let handler = Noting { effects: effects.clone(), takes: Duration::ZERO };
-    let (ready, mut listening) = tokio::sync::watch::channel(false);
-    let worker = bench.work(
-        handler,
-        Duration::from_secs(30),
-        Arc::new(move |event: Event| {
-            if matches!(event, Event::Listen(Listen::Up { .. })) {
-                ready.send_replace(true);
-            }
-        }),
-    );
-    let _ = listening.wait_for(|up| *up).await;
-    bench.enqueue(1000).await?;
-    let tally = bench.wait(|t| t.done == 1000).await?;
-    worker.stop.stop();
-    let _ = worker.task.await;
-    let wakeups = heard.load(Ordering::Relaxed);
-    let mut verdict = judge(tally, 1000, effects.ended_once());
-    verdict.held &= wakeups == 1;
-    verdict.evidence = format!("{wakeups} wake-ups heard; {}", verdict.evidence);
-    Ok(verdict)
-}
-
-fn judge(tally: Tally, jobs: u64, once: usize) -> Verdict {
-    let clean = Tally { done: jobs, ..Tally::default() };
-    Verdict {
-        held: tally == clean && once as u64 == jobs,
-        evidence: format!(
-            "done {}, ready {}, running {}, failed {}; {once} handled exactly once",
-            tally.done, tally.ready, tally.running, tally.failed
-        ),
     }
 }

@@ -3,13 +3,18 @@
 
 mod bench;
 mod drills;
+mod leases;
+mod under;
+mod wakeups;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::demo::{self, Server};
 pub use drills::{ALL, Drill};
+pub use under::{Ours, Post, Task, Worker, Working};
 
 /// How one drill ended.
 #[derive(Clone, Debug, Serialize)]
@@ -22,17 +27,70 @@ pub struct Report {
     pub promise: &'static str,
     /// Whether it held.
     pub held: bool,
-    /// The evidence: final states and effects.
-    pub evidence: String,
-    /// How long it took, the server's start not included.
-    pub took: Duration,
+    /// What did not hold; empty when all did.
+    pub broken: Vec<String>,
+    /// Final states, effects, and what else was measured.
+    pub evidence: Vec<String>,
+    /// From the fault, or from the moment somebody could mend it, until every job was done: one for each
+    /// fault that was mended, seconds.
+    pub recoveries_s: Vec<f64>,
+    /// How long the drill took, the server's start not included, seconds.
+    pub took_s: f64,
+}
+
+/// The p95 of the recoveries of all reports, by nearest rank, in seconds; `None` without any.
+pub fn recovery_p95(reports: &[Report]) -> Option<f64> {
+    let mut all: Vec<f64> = reports.iter().flat_map(|r| r.recoveries_s.iter().copied()).collect();
+    all.sort_by(f64::total_cmp);
+    let rank = (all.len() * 95).div_ceil(100);
+    all.get(rank.checked_sub(1)?).copied()
+}
+
+/// What a drill found.
+#[derive(Debug, Default)]
+struct Verdict {
+    broken: Vec<String>,
+    evidence: Vec<String>,
+    recoveries: Vec<Duration>,
+}
+
+impl Verdict {
+    /// A part of the promise, and what to say when it is broken.
+    fn expect(&mut self, holds: bool, otherwise: impl FnOnce() -> String) {
+        if !holds {
+            self.broken.push(otherwise());
+        }
+    }
+
+    /// A fault was mended within this time; only told of promises that held.
+    fn recovered(&mut self, took: Duration) {
+        if self.broken.is_empty() {
+            self.recoveries.push(took);
+        }
+    }
+}
+
+/// How to run drills.
+pub struct Trial<'a> {
+    /// The folder of the server's binaries; searched for if none is given.
+    pub pg_bin: Option<PathBuf>,
+    /// The worker under test.
+    pub worker: &'a dyn Worker,
+    /// No drill waits longer for a state than this.
+    pub patience: Duration,
+}
+
+impl Default for Trial<'_> {
+    fn default() -> Self {
+        Self { pg_bin: None, worker: &Ours, patience: Duration::from_secs(60) }
+    }
 }
 
 /// Why drills could not be run at all.
 #[derive(Debug, thiserror::Error)]
 pub enum DrillError {
     /// No drill of that name.
-    #[error("there is no drill {0}; there are: {all}", all = names())]
+    #[error("there is no drill {0}; did you mean {near}? There are: {all}", near = nearest(.0), all = names())]
     Unknown(String),
     /// The throwaway server.
     #[error(transparent)]
@@ -44,6 +102,30 @@ pub enum DrillError {
 
 fn names() -> String {
     ALL.iter().map(|d| d.name).collect::<Vec<_>>().join(", ")
+}
+
+/// The drill whose name takes the fewest changes of a letter to reach from `wanted`.
+fn nearest(wanted: &str) -> &'static str {
+    let near = ALL.iter().map(|d| d.name).min_by_key(|name| changes(wanted, name));
+    near.unwrap_or_default()
+}
+
+/// Letters to add, drop or replace (Levenshtein's distance).
+fn changes(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut before = i;
+        let mut last = i + 1;
+        for (cell, y) in row.iter_mut().skip(1).zip(b.chars()) {
+            let new = (before + usize::from(x != y)).min(last + 1).min(*cell + 1);
+            before = std::mem::replace(cell, new);
+            last = new;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or(0)
 }
 
 /// The drills of these names; `all` is all of them.
@@ -68,29 +150,60 @@ pub fn choose(wanted: &[String]) -> Result<Vec<&'static Drill>, DrillError> {
 /// The server or a drill's own preparation; a broken promise is a report, not an error.
 pub async fn run(
     drills: &[&'static Drill],
-    pg_bin: Option<PathBuf>,
+    trial: &Trial<'_>,
     mut each: impl FnMut(&Report),
 ) -> Result<Vec<Report>, DrillError> {
-    let start = move || {
-        crate::demo::Server::start(crate::demo::Options { pg_bin, ..crate::demo::Options::default() })
-    };
-    let server =
-        tokio::task::spawn_blocking(start).await.map_err(|e| DrillError::Setup(e.to_string()))??;
+    let options = demo::Options { pg_bin: trial.pg_bin.clone(), ..demo::Options::default() };
+    let start = move || Server::start(options);
+    let server = tokio::task::spawn_blocking(start).await.map_err(bench::setup)??;
     let mut reports = Vec::new();
     for drill in drills {
-        let bench = bench::Bench::new(&server, drill.name).await?;
-        let began = std::time::Instant::now();
-        let verdict = drill.run(bench).await?;
+        let place = (drill.name, drill.ledger);
+        let bench = bench::Bench::new(&server, place, trial.worker, trial.patience).await?;
+        let began = Instant::now();
+        let verdict = drill.run(&bench).await?;
         let report = Report {
             name: drill.name,
             breaks: drill.breaks,
             promise: drill.promise,
-            held: verdict.held,
+            held: verdict.broken.is_empty(),
+            broken: verdict.broken,
             evidence: verdict.evidence,
-            took: began.elapsed(),
+            recoveries_s: verdict.recoveries.iter().map(Duration::as_secs_f64).collect(),
+            took_s: began.elapsed().as_secs_f64(),
         };
         each(&report);
         reports.push(report);
     }
     Ok(reports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_none_is_answered_with_the_nearest() {
+        assert_eq!(nearest("poisson"), "poison");
+        assert_eq!(nearest("worker-kiled"), "worker-killed");
+        assert_eq!((changes("kitten", "sitting"), changes("", "abc"), changes("abc", "")), (3, 3, 3));
+    }
+
+    #[test]
+    fn the_recovery_p95_is_the_nearest_rank_over_all_drills() {
+        let report = |times: &[f64]| Report {
+            name: "",
+            breaks: "",
+            promise: "",
+            held: true,
+            broken: Vec::new(),
+            evidence: Vec::new(),
+            recoveries_s: times.to_vec(),
+            took_s: 0.0,
+        };
+        assert_eq!(recovery_p95(&[report(&[])]), None);
+        assert_eq!(recovery_p95(&[report(&[3.0])]), Some(3.0));
+        let twenty: Vec<f64> = (1..=20).map(f64::from).collect();
+        assert_eq!(recovery_p95(&[report(&twenty[10..]), report(&twenty[..10])]), Some(19.0));
+    }
 }

@@ -6,6 +6,7 @@
 
 mod backlog;
 mod claim;
+mod effects;
 mod enqueue;
 mod finish;
 mod load;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 pub(crate) use claim::by_id;
 pub use claim::{Claim, Earliest, Job, Mark};
+pub use effects::{EffectCount, create_effects, effects, note_attempt, send_effect};
 pub use enqueue::NewJob;
 pub use finish::{Failure, Finished, Giveback};
 pub use load::{Load, load, server_now};

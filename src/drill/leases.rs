@@ -1,0 +1,157 @@
+//! Drills that break workers and what they hold.
+
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::time::sleep;
+
+use super::bench::{Bench, Terms, all_done, jobs, setup};
+use super::under::{Hang, POISON};
+use super::{DrillError, Verdict};
+use crate::ledger::{NewJob, Tally};
+
+/// Soon over.
+const LEASE: Duration = Duration::from_secs(2);
+const FALLBACK: Duration = Duration::from_secs(1);
+
+pub(super) async fn worker_killed(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
+    bench.enqueue(20).await?;
+    let terms = Terms { lease: LEASE, fallback: FALLBACK, ..Terms::default() };
+    let victim = bench.work(Terms { hang: Some(Hang::AtOnce), ..terms.clone() });
+    let held = bench.wait(|t| t.running >= 10).await?.running;
+    // Nothing is given back, nothing is finished: the task and its sessions are gone from one moment to
+    // the next.
+    victim.task.abort();
+    let _ = victim.task.await;
+    let began = Instant::now();
+    let worker = bench.work(terms);
+    bench.wait(|t| t.done == 20).await?;
+    let took = began.elapsed();
+    let mut verdict = bench.judge(vec![worker], all_done(20), Some(20)).await?;
+    verdict.evidence.push(format!("{held} were held by the dead worker"));
+    verdict.expect(held >= 10, || "the dead worker should have held 10".to_owned());
+    verdict.recovered(took);
+    Ok(verdict)
+}
+
+pub(super) async fn poison(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
+    bench.ledger.enqueue(&bench.session, &jobs(POISON, 1)).await.map_err(setup)?;
+    bench.enqueue(50).await?;
+    let terms = Terms { concurrency: 1, fallback: FALLBACK, ..Terms::default() };
+    let worker = bench.work(terms);
+    bench.wait(|t| t.done == 50 && t.failed == 1).await?;
+    // 50 effects, and the five attempts without one.
+    let want = Tally { done: 50, failed: 1, ..Tally::default() };
+    bench.judge(vec![worker], want, Some(55)).await
+}
+
+pub(super) async fn outbox_crash(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
+    bench.enqueue(10).await?;
+    let terms = Terms { lease: LEASE, fallback: FALLBACK, ..Terms::default() };
+    let victim = bench.work(Terms { hang: Some(Hang::AroundEffect), ..terms.clone() });
+    let ask = async || crate::ledger::effects(&bench.session).await;
+    let half = bench.until(ask, |e| e.attempted >= 5 && bench.book.in_hand() == 10).await.map_err(setup)?;
+    victim.task.abort();
+    let _ = victim.task.await;
+    let began = Instant::now();
+    let worker = bench.work(terms);
+    bench.wait(|t| t.done == 10).await?;
+    // A ledger may say SENT of what is still in hand.
+    bench
+        .until(async || crate::ledger::effects(&bench.session).await, |e| e.applied == 10)
+        .await
+        .map_err(setup)?;
+    let took = began.elapsed();
+    let mut verdict = bench.judge(vec![worker], all_done(10), Some(15)).await?;
+    verdict.evidence.push(format!("{} of 10 were published before the crash", half.attempted));
+    verdict.expect(half.attempted == 5, || "5 should be published before the crash".to_owned());
+    verdict.recovered(took);
+    Ok(verdict)
+}
+
+/// What jobs in hand may take to end; far less than they need.
+const GRACE: Duration = Duration::from_secs(1);
+/// To start a program, and to end it beside its grace time, on a busy machine.
+const SPARE: Duration = Duration::from_secs(10);
+
+pub(super) async fn worker_stopped(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
+    // Half a minute each for the process, which sleeps as the payload says; the worker of the second half
+    // does not look at it.
+    let slow = NewJob { payload: r#"{"ms": 30000}"#.to_owned(), ..jobs("drill", 1).remove(0) };
+    bench.ledger.enqueue(&bench.session, &vec![slow; 20]).await.map_err(setup)?;
+    let mut process = Process::start(bench)?;
+    let held = bench.wait(|t| t.running >= 10).await?.running;
+    let began = Instant::now();
+    process.terminate()?;
+    let status = process.wait(GRACE + SPARE).await?;
+    let left = began.elapsed();
+    let after = bench.ledger.tally(&bench.session).await.map_err(setup)?;
+    let worker = bench.work(Terms { fallback: FALLBACK, ..Terms::default() });
+    let mut verdict = Verdict::default();
+    verdict.expect(held == 10, || format!("it should be in the middle of a batch of 10, not {held}"));
+    verdict.expect(status.is_some_and(|s| s.success()), || match status {
+        None => "it did not leave in time".to_owned(),
+        Some(status) => format!("it should leave in order, not with {status}"),
+    });
+    verdict.expect(after.running == 0, || format!("{} jobs were left leased", after.running));
+    if verdict.broken.is_empty() {
+        bench.wait(|t| t.done == 20).await?;
+    }
+    let rest = bench.judge(vec![worker], all_done(20), Some(20)).await?;
+    verdict.broken.extend(rest.broken);
+    verdict.evidence.push(format!(
+        "{held} in hand at the signal, {} leased when it had left, {:.1} s later",
+        after.running,
+        left.as_secs_f64()
+    ));
+    verdict.evidence.extend(rest.evidence);
+    Ok(verdict)
+}
+
+/// A worker in a process of its own, which does not outlive the drill.
+struct Process(Child);
+
+impl Process {
+    fn start(bench: &Bench<'_>) -> Result<Self, DrillError> {
+        let program = bench.worker.program();
+        let (first, more) =
+            program.split_first().ok_or_else(|| setup("where this program is, is unknown"))?;
+        let grace = format!("{}s", GRACE.as_secs());
+        Command::new(first)
+            .args(more)
+            .args(["work", "--handler", "simulate", "--profile", bench.ledger.name()])
+            .args(["--batch", "10", "--concurrency", "10", "--grace", &grace])
+            .arg(&bench.text)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map(Self)
+            .map_err(|e| setup(format!("cannot run {}: {e}", first.to_string_lossy())))
+    }
+
+    fn terminate(&self) -> Result<(), DrillError> {
+        // Not waited for yet, so that the number is still its own.
+        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| setup("a process without a number"))?;
+        kill_process(pid, Signal::TERM).map_err(setup)
+    }
+
+    async fn wait(&mut self, within: Duration) -> Result<Option<ExitStatus>, DrillError> {
+        let end = Instant::now() + within;
+        loop {
+            match self.0.try_wait().map_err(setup)? {
+                None if Instant::now() < end => sleep(Duration::from_millis(20)).await,
+                status => return Ok(status),
+            }
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,88 @@
+//! Every drill passes with the worker of this program, and fails with one that is wrong on purpose: a
+//! drill that cannot fail proves nothing.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "support/twin.rs"]
+mod twin;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use pgwake::drill::{self, Ours, Post, Report, Trial, Worker, Working};
+use twin::{Flaw, Twin};
+
+/// Our worker; as a process it is the binary, and not this test.
+struct Tested;
+
+impl Worker for Tested {
+    fn start(&self, post: Post) -> Working {
+        Ours.start(post)
+    }
+
+    fn program(&self) -> Vec<OsString> {
+        vec![env!("CARGO_BIN_EXE_pgwake").into()]
+    }
+}
+
+/// Runs one drill with a worker.
+async fn run(name: &str, worker: &dyn Worker, patience: Duration) -> Report {
+    let drills = drill::choose(&[name.to_owned()]).unwrap();
+    let trial = Trial { worker, patience, ..Trial::default() };
+    drill::run(&drills, &trial, |_| ()).await.unwrap().remove(0)
+}
+
+/// It holds with our worker, and with a small one that is right, and breaks this promise with the wrong
+/// one. What is broken on purpose never comes, so that its patience is short.
+async fn tells_apart(name: &str, flaw: Flaw, promise: &str) {
+    let patience = Duration::from_secs(60);
+    for (who, worker) in [("ours", &Tested as &dyn Worker), ("right", &Twin::with(Flaw::None))] {
+        let report = run(name, worker, patience).await;
+        assert!(report.held, "{who}: {report:?}");
+    }
+    breaks(name, &Twin::with(flaw), promise).await;
+}
+
+async fn breaks(name: &str, worker: &Twin, promise: &str) {
+    let report = run(name, worker, Duration::from_secs(6)).await;
+    assert!(report.broken.iter().any(|b| b.contains(promise)), "{:?}: {report:?}", worker.flaw);
+    assert!(!report.held);
+}
+
+#[tokio::test]
+async fn listener_down_finds_the_worker_that_does_not_look_at_its_start() {
+    tells_apart("listener-down", Flaw::NoStartupScan, "the ledger should end with done 100").await;
+}
+
+#[tokio::test]
+async fn one_commit_finds_the_worker_that_takes_one_job_for_each_wakeup() {
+    tells_apart("one-commit", Flaw::OneJobPerWakeup, "the ledger should end with done 1001").await;
+}
+
+#[tokio::test]
+async fn wakeups_lost_finds_the_worker_that_never_looks_without_one() {
+    tells_apart("wakeups-lost", Flaw::NoFallback, "the oldest ready job should stay under").await;
+}
+
+#[tokio::test]
+async fn worker_killed_finds_the_worker_that_leaves_the_jobs_of_the_dead_alone() {
+    tells_apart("worker-killed", Flaw::NoTakeover, "the ledger should end with done 20").await;
+}
+
+#[tokio::test]
+async fn poison_finds_the_worker_that_tries_for_ever() {
+    tells_apart("poison", Flaw::EndlessRetries, "the ledger should end with done 50").await;
+}
+
+#[tokio::test]
+async fn outbox_crash_finds_the_worker_that_says_sent_before_it_publishes() {
+    tells_apart("outbox-crash", Flaw::DoneFirst, "10 effects should be applied, not 5").await;
+}
+
+#[tokio::test]
+async fn worker_stopped_finds_the_program_that_leaves_without_giving_back() {
+    let report = run("worker-stopped", &Tested, Duration::from_secs(60)).await;
+    assert!(report.held, "{report:?}");
+    let script = r#"trap 'kill -KILL $p; exit 0' TERM; "$@" & p=$!; wait $p"#;
+    let wrong = ["sh", "-c", script, "sh", env!("CARGO_BIN_EXE_pgwake")];
+    breaks("worker-stopped", &Twin::process(&wrong), "10 jobs were left leased").await;
+}
