@@ -79,6 +79,38 @@ async fn outbox_crash_finds_the_worker_that_says_sent_before_it_publishes() {
 }
 
 #[tokio::test]
+async fn listener_cut_finds_the_worker_that_does_not_look_when_its_listener_is_back() {
+    tells_apart(
+        "listener-cut",
+        Flaw::NoScanOnReconnect,
+        "session Terminated, jobs should be found: 5 of 15",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn listener_cut_finds_the_worker_without_a_heartbeat() {
+    // Longer than a heartbeat and its deadline take: the right ones need them.
+    let wrong = Twin::with(Flaw::NoHeartbeat);
+    let report = run("listener-cut", &wrong, Duration::from_secs(25)).await;
+    assert!(
+        report.broken.iter().any(|b| b.contains("session Frozen, jobs should be found: 35 of 45")),
+        "{report:?}"
+    );
+}
+
+#[tokio::test]
+async fn server_restarted_finds_the_worker_that_ends_with_its_session() {
+    tells_apart("server-restarted", Flaw::NoReconnect, "work should go on after the Fast restart").await;
+}
+
+#[tokio::test]
+async fn listener_holds_queue_finds_the_worker_that_listens_in_a_transaction() {
+    let promise = "the end of that session should clear the queue";
+    tells_apart("listener-holds-queue", Flaw::ListensInTransaction, promise).await;
+}
+
+#[tokio::test]
 async fn worker_stopped_finds_the_program_that_leaves_without_giving_back() {
     let report = run("worker-stopped", &Tested, Duration::from_secs(60)).await;
     assert!(report.held, "{report:?}");

@@ -1,6 +1,6 @@
 //! A scratch database and the means to work on it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::under::{Book, Hang, Post, Task, Worker, Working};
 use super::{DrillError, Verdict};
 use crate::config;
-use crate::demo::Server;
+use crate::demo::{Server, ServerError};
 use crate::ledger::{self, EffectCount, Ledger, NewJob, Tally};
 use crate::model::{Event, Sink};
 use crate::pg::{Conninfo, Error, Options, Purpose, Session};
@@ -50,6 +50,7 @@ impl Default for Terms {
 /// A migrated scratch database, one ledger of it, and the worker under test.
 pub(super) struct Bench<'a> {
     pub worker: &'a dyn Worker,
+    server: Arc<Mutex<Server>>,
     pub conninfo: Conninfo,
     /// The same for a process: the socket of a throwaway server, which has no password.
     pub text: String,
@@ -62,17 +63,18 @@ pub(super) struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     pub(super) async fn new(
-        server: &Server,
+        server: Arc<Mutex<Server>>,
         (name, ledger): (&str, &str),
         worker: &'a dyn Worker,
         patience: Duration,
     ) -> Result<Self, DrillError> {
-        let options = Options { conninfo: Some(server.conninfo("postgres")), ..Options::default() };
+        let dbname = format!("drill_{}", name.replace('-', "_"));
+        let of = |db: &str| server.lock().unwrap_or_else(PoisonError::into_inner).conninfo(db);
+        let (text, maintenance) = (of(&dbname), of("postgres"));
+        let options = Options { conninfo: Some(maintenance), ..Options::default() };
         let admin = Conninfo::resolve(&options, &|_| None).map_err(setup)?;
         let session = Session::connect(&admin, Purpose::Command).await.map_err(setup)?;
-        let dbname = format!("drill_{}", name.replace('-', "_"));
         ledger::create_database(&session, &dbname).await.map_err(setup)?;
-        let text = server.conninfo(&dbname);
         let conninfo = admin.with_dbname(dbname);
         let mut session = Session::connect(&conninfo, Purpose::Command).await.map_err(setup)?;
         ledger::migrate(&mut session).await.map_err(setup)?;
@@ -82,7 +84,23 @@ impl<'a> Bench<'a> {
         ledger::mark_scratch(&session, &opened).await.map_err(setup)?;
         let ledger = Ledger::open(&session, profile).await.map_err(setup)?;
         let book = Book::new(conninfo.clone());
-        Ok(Self { worker, conninfo, text, session, ledger, book, patience })
+        Ok(Self { worker, server, conninfo, text, session, ledger, book, patience })
+    }
+
+    /// Does something to the server, on a thread that may wait.
+    pub(super) async fn server<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Server) -> Result<T, ServerError> + Send + 'static,
+    ) -> Result<T, DrillError> {
+        let server = self.server.clone();
+        let run = move || f(&mut server.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(tokio::task::spawn_blocking(run).await.map_err(setup)??)
+    }
+
+    /// A session in place of the one that the server ended.
+    pub(super) async fn connect_again(&mut self) -> Result<(), DrillError> {
+        self.session = Session::connect(&self.conninfo, Purpose::Command).await.map_err(setup)?;
+        Ok(())
     }
 
     /// Commits `n` jobs in one transaction, with a wake-up.

@@ -1,7 +1,7 @@
 //! Which drills there are.
 
 use super::bench::Bench;
-use super::{DrillError, Verdict, leases, wakeups};
+use super::{DrillError, Verdict, leases, queue, server, wakeups};
 
 /// One drill.
 pub struct Drill {
@@ -24,6 +24,9 @@ enum Which {
     Poison,
     WorkerStopped,
     OutboxCrash,
+    ListenerCut,
+    ServerRestarted,
+    ListenerHoldsQueue,
 }
 
 /// Every drill.
@@ -77,10 +80,31 @@ pub const ALL: &[Drill] = &[
         ledger: "outbox",
         which: Which::OutboxCrash,
     },
+    Drill {
+        name: "listener-cut",
+        breaks: "the listen session is terminated, twice, and then frozen, so that only its heartbeat can tell",
+        promise: "the scan after each reconnect finds what was missed; no job is in two hands at the same time",
+        ledger: "jobs",
+        which: Which::ListenerCut,
+    },
+    Drill {
+        name: "server-restarted",
+        breaks: "the server is restarted during a drain, fast, and then immediately, as after a crash",
+        promise: "the worker comes back and drains the rest; every effect is applied once",
+        ledger: "jobs",
+        which: Which::ServerRestarted,
+    },
+    Drill {
+        name: "listener-holds-queue",
+        breaks: "a listener leaves a transaction open, and the notification queue cannot shrink",
+        promise: "its usage climbs in the sample, that session alone is the suspect, and its end clears it",
+        ledger: "jobs",
+        which: Which::ListenerHoldsQueue,
+    },
 ];
 
 impl Drill {
-    pub(super) async fn run(&self, bench: &Bench<'_>) -> Result<Verdict, DrillError> {
+    pub(super) async fn run(&self, bench: &mut Bench<'_>) -> Result<Verdict, DrillError> {
         match self.which {
             Which::ListenerDown => wakeups::listener_down(bench).await,
             Which::WorkerKilled => leases::worker_killed(bench).await,
@@ -89,6 +113,9 @@ impl Drill {
             Which::Poison => leases::poison(bench).await,
             Which::WorkerStopped => leases::worker_stopped(bench).await,
             Which::OutboxCrash => leases::outbox_crash(bench).await,
+            Which::ListenerCut => wakeups::listener_cut(bench).await,
+            Which::ServerRestarted => server::server_restarted(bench).await,
+            Which::ListenerHoldsQueue => queue::listener_holds_queue(bench).await,
         }
     }
 }

@@ -8,6 +8,7 @@ use tokio::time::sleep;
 
 use super::bench::{Bench, Terms, all_done, setup};
 use super::{DrillError, Verdict};
+use crate::ledger;
 use crate::model::{Event, Wake};
 use crate::pg::{ListenConfig, ListenState, Listener};
 
@@ -87,4 +88,78 @@ pub(super) async fn wakeups_lost(bench: &Bench<'_>) -> Result<Verdict, DrillErro
     });
     times.into_iter().for_each(|t| verdict.recovered(t));
     Ok(verdict)
+}
+
+/// What is done to a listen session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    Terminated,
+    Frozen,
+}
+
+/// A worker whose sessions have asked nothing for so long has looked at everything.
+const IDLE_S: f64 = 0.3;
+
+pub(super) async fn listener_cut(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
+    let worker = bench.work(Terms { takes: Duration::from_millis(500), ..Terms::default() });
+    let mut verdict = Verdict::default();
+    let mut done = 0;
+    let mut gone = Vec::new();
+    for cut in [Cut::Terminated, Cut::Terminated, Cut::Frozen] {
+        // With jobs in hand: none of them may be begun again.
+        listening(bench, &mut gone).await?;
+        bench.enqueue(5).await?;
+        let held = bench.wait(|t| t.running == 5).await?.running;
+        verdict.expect(held == 5, || format!("five jobs should be in hand before it is {cut:?}"));
+        let began = Instant::now();
+        if cut == Cut::Frozen {
+            let pid = gone.last().copied().unwrap_or_default();
+            bench.server(move |server| server.freeze_backend(pid)).await?;
+        } else {
+            ledger::terminate_listeners(&bench.session).await.map_err(setup)?;
+            listening(bench, &mut gone).await?;
+        }
+        done += 5;
+        bench.wait(|t| t.done == done).await?;
+        // With a worker that waits: from now on only its next scan can find anything.
+        let idle = async || ledger::idle_for(&bench.session).await;
+        bench.until(idle, |s| s.is_none_or(|s| s > IDLE_S)).await.map_err(setup)?;
+        let began = if cut == Cut::Frozen {
+            bench.enqueue(10).await?;
+            began
+        } else {
+            // After the cut they could come too late for the scan.
+            bench.enqueue_quiet(10).await?;
+            let began = Instant::now();
+            ledger::terminate_listeners(&bench.session).await.map_err(setup)?;
+            began
+        };
+        done += 10;
+        let found = bench.wait(|t| t.done == done).await?.done;
+        verdict.expect(found == done, || {
+            format!("with the listen session {cut:?}, jobs should be found: {found} of {done} done")
+        });
+        if !verdict.broken.is_empty() {
+            break;
+        }
+        verdict.recovered(began.elapsed());
+        verdict.evidence.push(format!("{cut:?}: mended after {:.1} s", began.elapsed().as_secs_f64()));
+    }
+    let rest = bench.judge(vec![worker], all_done(45), Some(45)).await?;
+    verdict.broken.extend(rest.broken);
+    verdict.evidence.extend(rest.evidence);
+    Ok(verdict)
+}
+
+/// Waits for a listen session that has not been cut yet, and adds it to those that will have been.
+async fn listening(bench: &Bench<'_>, gone: &mut Vec<u32>) -> Result<(), DrillError> {
+    let fresh = |pids: &Vec<i32>| {
+        let mut all = pids.iter().filter_map(|pid| u32::try_from(*pid).ok());
+        all.find(|pid| !gone.contains(pid))
+    };
+    let ask = async || ledger::listeners(&bench.session).await;
+    let pids = bench.until(ask, |pids| fresh(pids).is_some()).await.map_err(setup)?;
+    let pid = fresh(&pids).ok_or_else(|| setup("the worker does not listen again"))?;
+    gone.push(pid);
+    Ok(())
 }

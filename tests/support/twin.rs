@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use pgwake::drill::{Post, Task, Worker, Working};
-use pgwake::ledger::{Failure, Giveback, Job, Ledger};
+use pgwake::ledger::{Failure, Giveback, Job, Ledger, listen_in_transaction};
 use pgwake::model::Event;
 use pgwake::pg::{Error, ListenConfig, ListenState, Listener, Purpose, Session};
 use pgwake::worker::{Handler, Setup, Stop, Summary};
@@ -32,6 +32,14 @@ pub enum Flaw {
     EndlessRetries,
     /// Says that a job is done before it does it.
     DoneFirst,
+    /// Does not look when its listen session is back.
+    NoScanOnReconnect,
+    /// Believes in its listen session for as long as its socket is open.
+    NoHeartbeat,
+    /// Ends with its session.
+    NoReconnect,
+    /// Listens on a second session, inside a transaction that stays open.
+    ListensInTransaction,
 }
 
 #[derive(Clone)]
@@ -79,16 +87,26 @@ impl Life {
     }
 
     async fn run(self, mut stop: watch::Receiver<bool>) {
-        let config = ListenConfig::new(
+        let mut config = ListenConfig::new(
             self.setup.conninfo.clone(),
             self.setup.profiles[0].channel.clone().into_iter().collect(),
         )
         .unwrap();
+        if self.has(Flaw::NoHeartbeat) {
+            config.heartbeat = Duration::from_secs(3600);
+        }
+        let mut second = None;
+        if self.has(Flaw::ListensInTransaction) {
+            let session = Session::connect(&self.setup.conninfo, Purpose::Listen).await.unwrap();
+            listen_in_transaction(&session, &config.channels[0]).await.unwrap();
+            second = Some(session);
+        }
         let listener = Listener::start(config, Arc::new(|_: Event| ()));
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => {}
             () = self.live(&listener) => {}
         }
+        drop(second);
     }
 
     async fn live(&self, listener: &Listener) {
@@ -98,6 +116,9 @@ impl Life {
         let _ = state.wait_for(|s| matches!(s, ListenState::Up { .. })).await;
         loop {
             if due && self.drain().await.is_err() {
+                if self.has(Flaw::NoReconnect) {
+                    return;
+                }
                 sleep(Duration::from_millis(50)).await;
                 continue;
             }
@@ -110,7 +131,7 @@ impl Life {
                 _ = wakes.recv() => true,
                 changed = state.changed() => {
                     changed.unwrap();
-                    matches!(*state.borrow_and_update(), ListenState::Up { .. })
+                    !self.has(Flaw::NoScanOnReconnect) && matches!(*state.borrow_and_update(), ListenState::Up { .. })
                 }
                 () = sleep(fallback) => true,
             };
