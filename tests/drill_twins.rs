@@ -69,6 +69,11 @@ async fn worker_killed_finds_the_worker_that_leaves_the_jobs_of_the_dead_alone()
 }
 
 #[tokio::test]
+async fn late_completion_finds_the_worker_that_completes_by_id_only() {
+    tells_apart("late-completion", Flaw::NoToken, "the late end should change nothing").await;
+}
+
+#[tokio::test]
 async fn poison_finds_the_worker_that_tries_for_ever() {
     tells_apart("poison", Flaw::EndlessRetries, "the ledger should end with done 50").await;
 }

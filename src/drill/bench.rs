@@ -31,6 +31,8 @@ pub(super) struct Terms {
     pub concurrency: usize,
     pub takes: Duration,
     pub hang: Option<Hang>,
+    /// Where its handlers write; the book of the bench if none is given.
+    pub book: Option<Arc<Book>>,
     pub sink: Arc<dyn Sink>,
 }
 
@@ -42,6 +44,7 @@ impl Default for Terms {
             concurrency: 10,
             takes: Duration::from_millis(1),
             hang: None,
+            book: None,
             sink: Arc::new(|_: Event| ()),
         }
     }
@@ -133,7 +136,8 @@ impl<'a> Bench<'a> {
             settings,
             until_empty: false,
         };
-        let task = Task { book: self.book.clone(), takes: terms.takes, hang: terms.hang };
+        let book = terms.book.unwrap_or_else(|| self.book.clone());
+        let task = Task { book, takes: terms.takes, hang: terms.hang };
         self.worker.start(Post { setup, task, sink: terms.sink })
     }
 

@@ -19,6 +19,7 @@ pub struct Drill {
 enum Which {
     ListenerDown,
     WorkerKilled,
+    LateCompletion,
     OneCommit,
     WakeupsLost,
     Poison,
@@ -44,6 +45,13 @@ pub const ALL: &[Drill] = &[
         promise: "the leases expire, the jobs run again, none is left behind",
         ledger: "jobs",
         which: Which::WorkerKilled,
+    },
+    Drill {
+        name: "late-completion",
+        breaks: "a worker ends a job after its lease was over and another worker took the job",
+        promise: "the late end changes nothing: the job stays with its new holder",
+        ledger: "jobs",
+        which: Which::LateCompletion,
     },
     Drill {
         name: "one-commit",
@@ -108,6 +116,7 @@ impl Drill {
         match self.which {
             Which::ListenerDown => wakeups::listener_down(bench).await,
             Which::WorkerKilled => leases::worker_killed(bench).await,
+            Which::LateCompletion => leases::late_completion(bench).await,
             Which::OneCommit => wakeups::one_commit(bench).await,
             Which::WakeupsLost => wakeups::wakeups_lost(bench).await,
             Which::Poison => leases::poison(bench).await,

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::sleep;
 
 use super::bench::{Bench, Terms, all_done, jobs, setup};
-use super::under::{Hang, POISON};
+use super::under::{Book, Hang, POISON};
 use super::{DrillError, Verdict};
 use crate::ledger::{NewJob, Tally};
 
@@ -32,6 +32,41 @@ pub(super) async fn worker_killed(bench: &Bench<'_>) -> Result<Verdict, DrillErr
     verdict.evidence.push(format!("{held} were held by the dead worker"));
     verdict.expect(held >= 10, || "the dead worker should have held 10".to_owned());
     verdict.recovered(took);
+    Ok(verdict)
+}
+
+pub(super) async fn late_completion(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
+    bench.enqueue(1).await?;
+    // Renewed only after the job has ended: its lease is long.
+    let late = bench.work(Terms { takes: Duration::from_secs(3), ..Terms::default() });
+    bench.until(async || Ok(bench.book.in_hand()), |n| *n == 1).await.map_err(setup)?;
+    let expired = crate::ledger::expire_leases(&bench.session).await.map_err(setup)?;
+    // The new holder keeps the job in hand, which is meant to overlap: its book is another one.
+    let book = Book::new(bench.conninfo.clone());
+    let terms = Terms { lease: LEASE, fallback: FALLBACK, ..Terms::default() };
+    let holder = bench.work(Terms { hang: Some(Hang::AtOnce), book: Some(book.clone()), ..terms.clone() });
+    let taken = bench.until(async || Ok(book.in_hand()), |n| *n == 1).await.map_err(setup)?;
+    let sent = async || crate::ledger::effects(&bench.session).await;
+    let sent = bench.until(sent, |e| e.applied == 1).await.map_err(setup)?;
+    // In order: whatever it has to record is recorded, or refused.
+    late.stop.stop();
+    let _ = late.task.await;
+    let held = bench.ledger.tally(&bench.session).await.map_err(setup)?;
+    holder.task.abort();
+    let _ = holder.task.await;
+    let worker = bench.work(terms);
+    bench.wait(|t| t.done == 1).await?;
+    let mut verdict = Verdict::default();
+    verdict.expect((expired, taken, sent.applied) == (1, 1, 1), || {
+        format!("the job should change hands before its end, not {:?}", (expired, taken, sent.applied))
+    });
+    verdict.expect(held.running == 1 && held.done == 0, || {
+        "the late end should change nothing, but the job was taken from its new holder".to_owned()
+    });
+    verdict.evidence.push(format!("after the late end: done {}, running {}", held.done, held.running));
+    let rest = bench.judge(vec![worker], all_done(1), Some(2)).await?;
+    verdict.broken.extend(rest.broken);
+    verdict.evidence.extend(rest.evidence);
     Ok(verdict)
 }
 

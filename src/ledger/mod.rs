@@ -33,7 +33,8 @@ pub use load::{Load, load, server_now};
 pub use migrate::{Migrated, migrate, migrations};
 pub use open::{LedgerError, Problem, detect, open_all};
 pub use practice::{
-    create_database, fill_queue, idle_for, listen_in_transaction, listeners, terminate, terminate_listeners,
+    create_database, expire_leases, fill_queue, idle_for, listen_in_transaction, listeners, terminate,
+    terminate_listeners,
 };
 pub use read::{CappedCounts, LeaseRow};
 pub use release::{Audit, Release};

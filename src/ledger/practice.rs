@@ -95,3 +95,12 @@ pub async fn idle_for(session: &Session) -> Result<Option<f64>, Error> {
                having count(*) > 0";
     session.query(sql, &[], DEADLINE).await?.first().map_or(Ok(None), |row| row.field(0))
 }
+
+/// Ends every lease on `pgwake.jobs` now, as if its holder had stood still for so long. Returns how many.
+///
+/// # Errors
+/// As any statement.
+pub async fn expire_leases(session: &Session) -> Result<usize, Error> {
+    let sql = "update pgwake.jobs set locked_until = now() where status = 'running' returning id";
+    Ok(session.query(sql, &[], DEADLINE).await?.len())
+}

@@ -40,6 +40,8 @@ pub enum Flaw {
     NoReconnect,
     /// Listens on a second session, inside a transaction that stays open.
     ListensInTransaction,
+    /// Completes by the job's id, whoever holds it.
+    NoToken,
 }
 
 #[derive(Clone)]
@@ -167,6 +169,13 @@ impl Life {
             let _ = ledger.done(session, &[(id.clone(), token.clone())]).await;
         }
         match self.task.handle(job).await {
+            Ok(()) if self.has(Flaw::NoToken) => {
+                let sql = format!(
+                    "update pgwake.jobs set status = 'done', finished_at = now(), locked_by = null, \
+                     locked_until = null, lease_token = null where id = {id}"
+                );
+                drop(session.batch(&sql, Duration::from_secs(5)).await);
+            }
             Ok(()) => drop(ledger.done(session, &[(id, token)]).await),
             Err(_) if self.has(Flaw::EndlessRetries) => {
                 drop(ledger.give_back(session, &[Giveback { id, token, started: false }]).await);
