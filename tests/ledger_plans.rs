@@ -163,3 +163,26 @@ async fn the_outbox_is_read_by_its_indexes() {
 async fn the_outbox_is_read_by_its_indexes_on_stale_statistics() {
     check("outbox", true).await;
 }
+
+#[tokio::test]
+async fn a_statement_that_fails_leaves_nothing_prepared_and_one_that_works_is_prepared_once() {
+    let (_db, session, _ledger) = with_ledger("jobs").await;
+    let prepared = async || {
+        let rows = session.rows("select count(*) from pg_prepared_statements", &[]).await.unwrap();
+        rows[0].get::<_, i64>(0)
+    };
+    let before = prepared().await;
+    let deadline = std::time::Duration::from_secs(5);
+    for _ in 0..3 {
+        let error =
+            session.kept("select (1 / $1)::text", &[pgwake::pg::Arg::Int(0)], deadline).await.unwrap_err();
+        assert_eq!(error.sqlstate(), Some("22012"), "{error}");
+    }
+    assert_eq!(prepared().await, before);
+    for _ in 0..3 {
+        let lines =
+            session.kept("select (1 / $1)::text", &[pgwake::pg::Arg::Int(1)], deadline).await.unwrap();
+        assert_eq!(lines[0].cell(0), Some("1"));
+    }
+    assert_eq!(prepared().await, before + 1);
+}

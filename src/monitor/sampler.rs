@@ -90,7 +90,7 @@ impl Sampler {
         })
     }
 
-    /// Takes the interval from `pace` whenever that changes, within [`MIN_INTERVAL`] and [`MAX_INTERVAL`].
+    /// Takes the interval from `pace` whenever that changes, within `MIN_INTERVAL` and `MAX_INTERVAL`.
     #[must_use]
     pub fn paced(mut self, pace: watch::Receiver<Duration>) -> Self {
         self.pace = Some(pace);

@@ -155,7 +155,14 @@ impl Session {
                 self.kept.refused.store(true, Ordering::Relaxed);
                 self.once("execute", sql, args, deadline).await
             }
-            Err(e) => Err(e),
+            Err(e) => {
+                // What was prepared stays when the rest of the message is taken back, under a name that would be
+                // forgotten here: one more with every failure. Where it is not there, nothing is lost.
+                if is_new && !e.is_session_lost() {
+                    let _ = self.simple(&format!("deallocate {name}"), deadline).await;
+                }
+                Err(e)
+            }
         }
     }
 
