@@ -159,6 +159,22 @@ async fn a_payload_of_a_megabyte_arrives_whole_or_is_left_unread() {
 }
 
 #[tokio::test]
+async fn a_command_that_talks_before_it_reads_or_never_reads_holds_nothing_up() {
+    let bench = Bench::new().await;
+    bench.run("select pgwake.enqueue('t', to_jsonb(repeat('x', 1000000)))").await;
+    // More than a pipe holds, both ways.
+    let worker = bench.start(settings(), sh("head -c 1000000 /dev/zero >&2; [ $(wc -c) = 1000002 ]")).await;
+    bench.until_done(1).await;
+    worker.stop().await;
+    bench
+        .run("insert into pgwake.jobs (job_type, payload, max_attempts) values ('u', to_jsonb(repeat('x', 1000000)), 1)")
+        .await;
+    let worker = bench.start(settings(), sh("exec sleep 600").deadline(Some(Duration::from_secs(1)))).await;
+    bench.until(1, "the failure", "select count(*) from pgwake.jobs where status = 'failed'").await;
+    worker.stop().await;
+}
+
+#[tokio::test]
 async fn at_its_deadline_a_command_is_stopped_with_its_children() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("pids");

@@ -7,22 +7,27 @@
 use std::collections::HashSet;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// Between TERM and KILL.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// After KILL: how long the last of a group are waited for.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// The groups of one handler that may have a living process.
 #[derive(Debug)]
 pub(super) struct Groups {
     alive: Mutex<HashSet<Pid>>,
+    /// Groups that are not over and cleared away.
     count: watch::Sender<usize>,
 }
 
@@ -33,10 +38,14 @@ impl Default for Groups {
 }
 
 impl Groups {
-    fn change(&self, how: impl FnOnce(&mut HashSet<Pid>)) {
-        let mut alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
-        how(&mut alive);
-        self.count.send_replace(alive.len());
+    fn add(&self, pid: Pid) {
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner).insert(pid);
+        self.count.send_modify(|n| *n += 1);
+    }
+
+    /// It must not be signalled any more.
+    fn forget(&self, pid: Pid) {
+        self.alive.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
     }
 
     /// Waits until there is none.
@@ -71,9 +80,7 @@ impl Leader {
         }
         // Off the list before its number is free, so that nobody signals a stranger.
         let _ = kill_process_group(self.pid, Signal::KILL);
-        self.groups.change(|alive| {
-            alive.remove(&self.pid);
-        });
+        self.groups.forget(self.pid);
         self.reaped = true;
         self.child.wait().await
     }
@@ -84,6 +91,11 @@ impl Leader {
             let _ = kill_process_group(self.pid, Signal::KILL);
             let _ = self.end().await;
         }
+        // Killed is not yet gone. Signal 0 harms nobody; a zombie that nobody waits for counts, so not for ever.
+        let end = Instant::now() + LINGER;
+        while test_kill_process_group(self.pid).is_ok() && Instant::now() < end {
+            sleep(Duration::from_millis(5)).await;
+        }
     }
 }
 
@@ -92,9 +104,8 @@ impl Drop for Leader {
         if !self.reaped {
             let _ = kill_process_group(self.pid, Signal::KILL);
         }
-        self.groups.change(|alive| {
-            alive.remove(&self.pid);
-        });
+        self.groups.forget(self.pid);
+        self.groups.count.send_modify(|n| *n = n.saturating_sub(1));
     }
 }
 
@@ -116,9 +127,7 @@ impl Group {
             .and_then(|id| i32::try_from(id).ok())
             .and_then(Pid::from_raw)
             .ok_or_else(|| std::io::Error::other("the process has no number"))?;
-        groups.change(|alive| {
-            alive.insert(pid);
-        });
+        groups.add(pid);
         Ok((Self(Some(Leader { child, pid, groups: groups.clone(), ends, reaped: false })), pipes))
     }
 
