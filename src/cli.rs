@@ -102,6 +102,8 @@ pub enum HandlerName {
     Simulate,
     /// Does nothing.
     Noop,
+    /// Runs the command after "--" for each job: payload on standard input, exit 0 is done, 75 is later.
+    Exec,
 }
 
 /// What to do.
@@ -159,9 +161,15 @@ pub struct Demo {
 pub struct Work {
     /// Connection string or database name.
     pub conninfo: Option<String>,
-    /// What to do with a job. Both do no work: the ledger must be marked as scratch.
+    /// What to do with a job. simulate and noop do no work: the ledger must be marked as scratch.
     #[arg(long, value_name = "HANDLER")]
     pub handler: HandlerName,
+    /// With --handler exec: longest that a command may run; then it is stopped, a failed attempt.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub job_timeout: Option<Duration>,
+    /// With --handler exec: the program and its arguments.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
     /// End when nothing is due and nothing is held by this worker.
     #[arg(long)]
     pub until_empty: bool,

@@ -76,6 +76,27 @@ async fn a_ledger_with_rows_is_not_marked_as_scratch() {
 }
 
 #[tokio::test]
+async fn a_command_is_run_for_each_job_on_a_ledger_that_is_not_scratch() {
+    let db = database().await;
+    run(&["migrate", db.conninfo()], &[], "");
+    run(&["enqueue", "mail", "-", "-d", db.conninfo()], &[], "1\n2\n3\n");
+    let args = [
+        "work",
+        db.conninfo(),
+        "--profile",
+        "jobs",
+        "--until-empty",
+        "--handler",
+        "exec",
+        "--job-timeout",
+        "1m",
+    ];
+    let ran = run(&[&args[..], &["--", "sh", "-c", "[ $(cat) != 2 ]"]].concat(), &[], "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.out, "done 2  failed 1  lost 0  given back 0\n");
+}
+
+#[tokio::test]
 async fn status_is_one_json_object_with_an_entry_per_ledger_and_no_escape_byte() {
     let db = scratch().await;
     run(&["enqueue", "mail", "-d", db.conninfo()], &[], "");
@@ -205,6 +226,11 @@ async fn bad_input_is_one_line_with_the_right_exit_code() {
     fails(&run(&["work", "--handler", "noop", "--debounce", "5s", d], &[], ""), 2, &["100ms and 300ms"]);
     fails(&run(&["work", "--handler", "noop", "--lease", "1ms", d], &[], ""), 2, &["1s and 24h"]);
     fails(&run(&["work", "--handler", "noop", "--fallback", "2h", d], &[], ""), 2, &["1s and 1h"]);
+    let exec = |more: &[&str]| run(&[&["work", "--handler", "exec", d], more].concat(), &[], "");
+    fails(&exec(&[]), 2, &["name the command after --"]);
+    fails(&exec(&["--", "no-such-program"]), 2, &["no-such-program", "no such program", "PATH"]);
+    fails(&exec(&["--", "/dev/null"]), 2, &["/dev/null", "chmod +x"]);
+    fails(&run(&["work", "--handler", "noop", d, "--", "true"], &[], ""), 2, &["--handler exec"]);
     fails(&run(&[d], &[], ""), 2, &["not a terminal", "pgwake status"]);
     fails(&run(&["demo", "--pg-bin", "/nonexistent"], &[], ""), 2, &["not a terminal"]);
     let no_server = run(&["demo", "--headless", "--pg-bin", "/nonexistent"], &[], "");

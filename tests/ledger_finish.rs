@@ -38,6 +38,8 @@ async fn try_everything(session: &Session, ledger: &Ledger, job: &Job) -> Vec<&'
     lost("done", &done.lost, &done.recorded);
     let failed = ledger.failed(session, &[failure(job)]).await.unwrap();
     lost("failed", &failed.lost, &failed.recorded);
+    let deferred = ledger.defer(session, &[failure(job)]).await.unwrap();
+    lost("defer", &deferred.lost, &deferred.recorded);
     assert_eq!(failed.gave_up, Vec::<String>::new());
     for started in [true, false] {
         let back = ledger.give_back(session, &[giveback(job, started)]).await.unwrap();

@@ -129,6 +129,7 @@ async fn check(table: &str, stale: bool) {
             ("still_alive", vec![]),
             ("renew", vec![Arg::Float(120.0)]),
             ("failed", vec![Arg::Texts(&tokens), Arg::Floats(&delays)]),
+            ("defer", vec![Arg::Texts(&tokens), Arg::Floats(&delays)]),
             ("give_back", vec![Arg::Ints(&refunds)]),
         ] {
             let args: Vec<_> = [Arg::Texts(&ids), Arg::Texts(&tokens)].into_iter().chain(more).collect();

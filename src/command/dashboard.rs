@@ -53,7 +53,12 @@ pub(super) fn run(connect: &Connect, text: Option<String>, args: &Dashboard) -> 
         thresholds: found.settings.thresholds,
         read_only: read_only.clone(),
     };
-    let handler = args.handler.map(practice);
+    let handler = match args.handler {
+        None => None,
+        Some(name) => Some(practice(name).ok_or_else(|| {
+            Failure::usage("--handler exec: commands are run by pgwake work, not beside the dashboard")
+        })?),
+    };
     let mut options = settings::screen(&found, &args.looks, start);
     let mut setup = app::Setup::new(monitor.conninfo.address());
     setup.read_only = read_only;
@@ -197,11 +202,12 @@ async fn serve(
     }
 }
 
-/// The handler behind a name.
-pub(super) fn practice(name: HandlerName) -> Practice {
+/// The handler behind a name, if it is one that does no work.
+pub(super) fn practice(name: HandlerName) -> Option<Practice> {
     match name {
-        HandlerName::Simulate => Practice::Simulate { pace: 100 },
-        HandlerName::Noop => Practice::Noop,
+        HandlerName::Simulate => Some(Practice::Simulate { pace: 100 }),
+        HandlerName::Noop => Some(Practice::Noop),
+        HandlerName::Exec => None,
     }
 }
 
@@ -209,5 +215,6 @@ fn handler_word(name: HandlerName) -> &'static str {
     match name {
         HandlerName::Simulate => "simulate",
         HandlerName::Noop => "noop",
+        HandlerName::Exec => "exec",
     }
 }

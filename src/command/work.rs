@@ -10,7 +10,7 @@ use crate::cli::{Connect, Work};
 use crate::config;
 use crate::model::Event;
 use crate::report;
-use crate::worker::{self, Stop};
+use crate::worker::{self, Exec, Practice, Stop};
 
 pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
     let file = settings::load(connect)?.settings.worker;
@@ -26,6 +26,7 @@ pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
         grace: args.grace.unwrap_or(file.grace),
         ..file
     };
+    let job = job(&args)?;
     let name = args.name.unwrap_or_else(worker::unique_name);
     if name.is_empty() || crate::text::clean(&name) != name {
         return Err(Failure::usage("--name: a worker name is one line of plain text"));
@@ -43,10 +44,16 @@ pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
         }
     };
     let (stop, ear) = Stop::new();
-    stop_on_signals(stop).map_err(Failure::failed)?;
-    let summary = worker::run(setup, practice(args.handler), None, Arc::new(log), ear)
-        .await
-        .map_err(Failure::failed)?;
+    let exec = match &job {
+        Job::Exec(exec) => Some(exec.clone()),
+        Job::Practice(_) => None,
+    };
+    stop_on_signals(stop, exec).map_err(Failure::failed)?;
+    let summary = match job {
+        Job::Exec(exec) => worker::run(setup, exec, None, Arc::new(log), ear).await,
+        Job::Practice(practice) => worker::run(setup, practice, None, Arc::new(log), ear).await,
+    };
+    let summary = summary.map_err(Failure::failed)?;
     if summary.unrecorded > 0 {
         eprintln!(
             "{} jobs have ended, but the ledger could not be told: they run again when their leases are over",
@@ -59,8 +66,30 @@ pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
     ))
 }
 
-/// The first signal ends the worker in order, the second at once.
-fn stop_on_signals(stop: Stop) -> std::io::Result<()> {
+enum Job {
+    Practice(Practice),
+    Exec(Exec),
+}
+
+/// The handler, with everything that can be wrong with it said before the first claim.
+fn job(args: &Work) -> Result<Job, Failure> {
+    let Some(practice) = practice(args.handler) else {
+        let Some((program, rest)) = args.command.split_first() else {
+            return Err(Failure::usage(
+                "--handler exec: name the command after --, as in: -- ./job --flag",
+            ));
+        };
+        let exec = Exec::new(program, rest).map_err(Failure::usage)?;
+        return Ok(Job::Exec(exec.deadline(args.job_timeout)));
+    };
+    if !args.command.is_empty() || args.job_timeout.is_some() {
+        return Err(Failure::usage("a command and --job-timeout are for --handler exec only"));
+    }
+    Ok(Job::Practice(practice))
+}
+
+/// The first signal ends the worker in order, the second at once, commands with it.
+fn stop_on_signals(stop: Stop, exec: Option<Exec>) -> std::io::Result<()> {
     let mut term = signal(SignalKind::terminate())?;
     let mut int = signal(SignalKind::interrupt())?;
     let mut hup = signal(SignalKind::hangup())?;
@@ -73,6 +102,9 @@ fn stop_on_signals(stop: Stop) -> std::io::Result<()> {
                 _ = hup.recv() => 129,
             };
             if asked {
+                if let Some(exec) = &exec {
+                    exec.kill_all();
+                }
                 std::process::exit(code);
             }
             asked = true;

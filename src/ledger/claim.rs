@@ -5,11 +5,14 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::{DEADLINE, Ledger};
+use crate::model::ScanReason;
 use crate::pg::{Arg, Error, Session};
 
 /// A claimed job, as the handler gets it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
+    /// Name of the ledger it is from.
+    pub ledger: String,
     /// Id as text, whatever its type; stable over attempts: the idempotency key of effects.
     pub id: String,
     /// What fences this claim.
@@ -30,6 +33,8 @@ pub struct Job {
     pub was_expired: bool,
     /// Whether it became due by time (scheduled, or a retry): no wake-up could be expected for it.
     pub timed: bool,
+    /// Why the worker looked, where a worker claimed it.
+    pub reason: Option<ScanReason>,
 }
 
 /// What one claim brought.
@@ -122,6 +127,7 @@ impl Ledger {
             let text = |i: usize| line.cell(i).map(str::to_owned);
             let attempts: Option<i64> = line.number(5);
             let job = Job {
+                ledger: self.name().to_owned(),
                 id: id.to_owned(),
                 token: token.to_owned(),
                 job_type: text(2).unwrap_or_default(),
@@ -136,6 +142,7 @@ impl Ledger {
                 expires: line.number(7).and_then(from_epoch),
                 was_expired: line.is_true(8),
                 timed: line.is_true(9),
+                reason: None,
             };
             let due: f64 = line.number(10).unwrap_or(f64::NEG_INFINITY);
             claim.last_due = claim.last_due.max(Mark(due));

@@ -78,13 +78,23 @@ impl Ledger {
     /// # Errors
     /// As any statement; nothing is recorded then.
     pub async fn failed(&self, session: &Session, failures: &[Failure]) -> Result<Finished, Error> {
+        self.failures(session, &self.inner.sql.failed, failures).await
+    }
+
+    /// A statement that takes ids, tokens, texts and delays.
+    pub(super) async fn failures(
+        &self,
+        session: &Session,
+        sql: &str,
+        failures: &[Failure],
+    ) -> Result<Finished, Error> {
         let claims: Vec<_> = failures.iter().map(|f| (f.id.clone(), f.token.clone())).collect();
         let errors: Vec<String> =
             failures.iter().map(|f| clean_block(&f.error).chars().take(MAX_ERROR).collect()).collect();
         let errors: Vec<&str> = errors.iter().map(String::as_str).collect();
         let delays: Vec<f64> = failures.iter().map(|f| f.delay.as_secs_f64()).collect();
         let more = [Arg::Texts(&errors), Arg::Floats(&delays)];
-        self.finish(session, &self.inner.sql.failed, &claims, &more).await
+        self.finish(session, sql, &claims, &more).await
     }
 
     /// Gives claims back to the queue, due as before.

@@ -6,6 +6,7 @@
 
 mod backlog;
 mod claim;
+mod defer;
 mod effects;
 mod enqueue;
 mod finish;

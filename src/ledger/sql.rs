@@ -1,6 +1,7 @@
 //! The statements of one ledger, built once from its profile and the catalog's types.
 
 mod claim;
+mod defer;
 mod enqueue;
 mod finish;
 mod read;
@@ -28,6 +29,7 @@ pub(super) struct Statements {
     pub earliest: String,
     pub done: String,
     pub failed: String,
+    pub defer: String,
     pub give_back: String,
     pub renew: String,
     pub still: String,
@@ -57,6 +59,7 @@ impl Statements {
             earliest: b.earliest(),
             done: b.done(),
             failed: b.failed(),
+            defer: b.defer(),
             give_back: b.give_back(),
             renew: b.renew(),
             still: b.still(false),
@@ -89,6 +92,7 @@ impl Statements {
             ("earliest", &self.earliest),
             ("done", &self.done),
             ("failed", &self.failed),
+            ("defer", &self.defer),
             ("give_back", &self.give_back),
             ("renew", &self.renew),
             ("still", &self.still),

@@ -157,7 +157,8 @@ impl<H: Handler> Run<H> {
             let (ledger, ms) = (served.ledger.name().to_owned(), took.as_secs_f64() * 1000.0);
             self.emit(WorkerEvent::Claim { ledger, outcome: ClaimOutcome::Got, jobs: n as u64, ms });
         }
-        for job in claim.jobs {
+        for mut job in claim.jobs {
+            job.reason = Some(reason);
             if self.inflight.get(&(at, job.id.clone())).is_some() {
                 // Our own lease of it ran out: the run under the old token is over.
                 self.lost(at, &job.id, "renew");

@@ -14,13 +14,15 @@ pub(super) enum Ends {
     /// Done, and no history is kept.
     Gone(Vec<(String, String)>),
     Failed(Vec<Failure>),
+    /// Put off: no fault of the jobs.
+    Later(Vec<Failure>),
 }
 
 impl Ends {
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::Done(claims) | Self::Gone(claims) => claims.is_empty(),
-            Self::Failed(failures) => failures.is_empty(),
+            Self::Failed(failures) | Self::Later(failures) => failures.is_empty(),
         }
     }
 
@@ -33,6 +35,7 @@ impl Ends {
                 Self::Done(claims) => ledger.done(session, claims).await,
                 Self::Gone(claims) => ledger.remove_done(session, claims).await,
                 Self::Failed(failures) => ledger.failed(session, failures).await,
+                Self::Later(failures) => ledger.defer(session, failures).await,
             };
             match outcome {
                 Err(e) if e.is_retryable() && tries < TRIES => {}
@@ -44,7 +47,12 @@ impl Ends {
     pub(super) fn claims(self) -> (Kind, Vec<(String, String)>) {
         match self {
             Self::Done(claims) | Self::Gone(claims) => (Kind::Done, claims),
-            Self::Failed(all) => (Kind::Failed, all.into_iter().map(|f| (f.id, f.token)).collect()),
+            Self::Failed(all) => (Kind::Failed, pairs(all)),
+            Self::Later(all) => (Kind::Later, pairs(all)),
         }
     }
+}
+
+fn pairs(failures: Vec<Failure>) -> Vec<(String, String)> {
+    failures.into_iter().map(|f| (f.id, f.token)).collect()
 }

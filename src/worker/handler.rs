@@ -8,15 +8,29 @@ use tokio::time::sleep;
 
 use crate::ledger::Job;
 
-/// A failed attempt, with the text that is stored as the job's last error.
+/// A job that was not done, with the text that is stored as its last error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct HandlerError(String);
+#[error("{text}")]
+pub struct HandlerError {
+    text: String,
+    later: bool,
+}
 
 impl HandlerError {
-    /// An error with this text.
+    /// A failed attempt.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self { text: text.into(), later: false }
+    }
+
+    /// Not now, through no fault of the job: it is due again after the back-off, and the attempt does not
+    /// count.
+    pub fn later(text: impl Into<String>) -> Self {
+        Self { text: text.into(), later: true }
+    }
+
+    /// Whether the job is put off rather than failed.
+    pub fn is_later(&self) -> bool {
+        self.later
     }
 }
 
@@ -26,12 +40,18 @@ impl HandlerError {
 /// again, perhaps on another machine. Make effects idempotent by [`Job::id`]. The future is dropped when
 /// the lease is lost or the grace time at shutdown is over; a panic counts as a failed attempt.
 pub trait Handler: Send + Sync + 'static {
-    /// Handles one job; `Ok` marks it done, an error records a failed attempt.
+    /// Handles one job; `Ok` marks it done, an error records a failed attempt or puts the job off.
     fn handle(&self, job: Job) -> impl Future<Output = Result<(), HandlerError>> + Send;
 
     /// Whether it only pretends: then it is refused on ledgers that are not marked as scratch.
     fn is_practice(&self) -> bool {
         false
+    }
+
+    /// Ready when nothing runs any more of what dropped futures left behind. Asked for at shutdown, before
+    /// unfinished jobs are given back.
+    fn quiet(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
     }
 }
 

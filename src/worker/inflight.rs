@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::{AbortHandle, Id};
 
+use super::handler::HandlerError;
 use crate::ledger::Job;
 
 /// A job by ledger index and id.
@@ -18,9 +19,9 @@ pub(super) enum Stage {
     /// Its handler runs; this stops it.
     Running(AbortHandle),
     /// It has ended, and the ledger has not recorded it yet.
-    Ended(Result<(), String>),
+    Ended(Result<(), HandlerError>),
     /// Its end is on its way to the ledger.
-    Recording(Result<(), String>),
+    Recording(Result<(), HandlerError>),
 }
 
 /// One claim.
@@ -100,7 +101,7 @@ impl InFlight {
     }
 
     /// Notes how a handler ended, unless the job is no longer ours.
-    pub(super) fn ended(&mut self, key: Key, token: &str, how: Result<(), String>, now: Instant) {
+    pub(super) fn ended(&mut self, key: Key, token: &str, how: Result<(), HandlerError>, now: Instant) {
         if let Some(held) = self.jobs.get_mut(&key).filter(|h| h.token == token) {
             held.stage = Stage::Ended(how);
             self.ended.push(key);

@@ -49,6 +49,7 @@ pub(super) enum What {
 pub(super) enum Kind {
     Done,
     Failed,
+    Later,
 }
 
 impl Kind {
@@ -56,6 +57,7 @@ impl Kind {
         match self {
             Self::Done => "done",
             Self::Failed => "failed",
+            Self::Later => "later",
         }
     }
 }

@@ -15,6 +15,8 @@ mod budget;
 mod claim;
 mod debounce;
 mod ends;
+mod exec;
+mod group;
 mod handler;
 mod inflight;
 mod lane;
@@ -28,6 +30,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+pub use exec::{Exec, ExecError};
 pub use handler::{Handler, HandlerError, Practice};
 
 use crate::config;

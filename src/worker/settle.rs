@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::Summary;
 use super::ends::{Ends, TRIES};
-use super::handler::Handler;
+use super::handler::{Handler, HandlerError};
 use super::inflight::Stage;
 use super::lane::{Answer, Kind, What};
 use super::run::{Ended, Run};
@@ -42,7 +42,7 @@ impl<H: Handler> Run<H> {
         match joined {
             Ok((_, (key, token, how, took))) => {
                 self.pace.record(took);
-                self.inflight.ended(key, &token, how.map_err(|e| e.to_string()), now);
+                self.inflight.ended(key, &token, how, now);
             }
             Err(error) if error.is_cancelled() => {}
             Err(error) => {
@@ -51,7 +51,12 @@ impl<H: Handler> Run<H> {
                     Ok(panic) => panic_text(panic.as_ref()),
                     Err(_) => "unknown".to_owned(),
                 };
-                self.inflight.ended(key, &token, Err(format!("the handler panicked: {text}")), now);
+                self.inflight.ended(
+                    key,
+                    &token,
+                    Err(HandlerError::new(format!("the handler panicked: {text}"))),
+                    now,
+                );
             }
         }
     }
@@ -95,26 +100,32 @@ impl<H: Handler> Run<H> {
         let s = self.setup.settings;
         let mut done = vec![Vec::new(); self.served.len()];
         let mut failed = vec![Vec::new(); self.served.len()];
+        let mut later = vec![Vec::new(); self.served.len()];
         for ((at, id), held) in self.inflight.record(MOST) {
             match &held.stage {
                 Stage::Recording(Ok(())) => done[at].push((id, held.token.clone())),
-                Stage::Recording(Err(error)) => failed[at].push(Failure {
-                    id,
-                    token: held.token.clone(),
-                    error: error.clone(),
-                    delay: backoff(s.backoff, s.backoff_max, held.attempt, fastrand::f64()),
-                }),
+                Stage::Recording(Err(error)) => {
+                    let to = if error.is_later() { &mut later } else { &mut failed };
+                    to[at].push(Failure {
+                        id,
+                        token: held.token.clone(),
+                        error: error.to_string(),
+                        delay: backoff(s.backoff, s.backoff_max, held.attempt, fastrand::f64()),
+                    });
+                }
                 _ => {}
             }
         }
         let serial = self.lanes[lane].serial;
         let gone = s.keep == Some(Duration::ZERO);
-        for (at, (mut done, mut failed)) in done.into_iter().zip(failed).enumerate() {
+        for (at, ((mut done, mut failed), mut later)) in done.into_iter().zip(failed).zip(later).enumerate()
+        {
             // Rows of one page one after the other.
             done.sort_by(|a, b| ledger::by_id(&a.0, &b.0));
             failed.sort_by(|a, b| ledger::by_id(&a.id, &b.id));
+            later.sort_by(|a, b| ledger::by_id(&a.id, &b.id));
             let done = if gone { Ends::Gone(done) } else { Ends::Done(done) };
-            for ends in [done, Ends::Failed(failed)] {
+            for ends in [done, Ends::Failed(failed), Ends::Later(later)] {
                 if ends.is_empty() {
                     continue;
                 }
@@ -159,9 +170,10 @@ impl<H: Handler> Run<H> {
         match kind {
             Kind::Done => counters.jobs_done += n,
             Kind::Failed => counters.jobs_failed += n,
+            Kind::Later => {}
         }
         // A retry may be due before the next fallback scan: look at the head of the order again.
-        if kind == Kind::Failed && self.served[at].scan.is_none() {
+        if kind != Kind::Done && self.served[at].scan.is_none() {
             self.served[at].due_by(Instant::now() + self.setup.settings.backoff);
         }
         let lost: HashSet<&String> = finished.lost.iter().collect();
@@ -268,6 +280,9 @@ impl<H: Handler> Run<H> {
             self.next_of_the_end(left).await;
             self.settle(Instant::now() + AGAIN);
         }
+        // What handlers have started elsewhere, processes for one, is over before the job is anybody else's.
+        self.tasks.shutdown().await;
+        self.handler.quiet().await;
         given_back += self.give_back(|_| true, TRIES).await;
         let unrecorded = self.unrecorded;
         if unrecorded > 0 {
@@ -276,7 +291,6 @@ impl<H: Handler> Run<H> {
                 "ends could not be recorded; the jobs run again when their leases are over"
             );
         }
-        self.tasks.shutdown().await;
         if let Some((_, _, session)) = self.session().filter(|_| self.reports) {
             let (host, pid) = (super::host_name(), super::process_id());
             let _ = ledger::delete_worker(&session, &self.setup.name, &host, pid).await;

@@ -33,7 +33,13 @@ impl Builder<'_> {
         )
     }
 
-    fn fenced_update(&self, set: &[String], extra: &str, input: &str, returning: &str) -> String {
+    pub(super) fn fenced_update(
+        &self,
+        set: &[String],
+        extra: &str,
+        input: &str,
+        returning: &str,
+    ) -> String {
         let what = format!("update {} t set {}\nfrom", self.p.relation(), set.join(", "));
         self.fenced(&what, extra, input, returning)
     }
