@@ -124,7 +124,9 @@ async fn check(table: &str, stale: bool) {
         let (delays, refunds) = (vec![1.0; n], vec![0; n]);
         for (name, more) in [
             ("done", vec![]),
+            ("done_at_once", vec![]),
             ("remove", vec![]),
+            ("remove_at_once", vec![]),
             ("still", vec![]),
             ("still_alive", vec![]),
             ("renew", vec![Arg::Float(120.0)]),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::{DEADLINE, Ledger};
-use crate::pg::{Arg, Error, Line, Session};
+use crate::pg::{Arg, Error, Line, Session, sqlstate};
 use crate::text::clean_block;
 
 /// A failed attempt to record.
@@ -48,6 +48,10 @@ pub struct Finished {
 /// Longest error text that is stored, in characters.
 const MAX_ERROR: usize = 2000;
 
+/// How long a finish waits for a row that is locked before it passes over it: less than a person notices,
+/// and far less than deadlock_timeout (1 s).
+const NEXT_TO_NOTHING: Duration = Duration::from_millis(20);
+
 /// A place in the batch, with what the statement said about it.
 pub(super) type Outcome = (usize, Option<String>);
 
@@ -57,7 +61,8 @@ impl Ledger {
     /// # Errors
     /// As any statement; nothing is recorded then.
     pub async fn done(&self, session: &Session, claims: &[(String, String)]) -> Result<Finished, Error> {
-        self.finish(session, &self.inner.sql.done, claims, &[]).await
+        let sql = &self.inner.sql;
+        self.finish_at_once(session, (&sql.done_at_once, &sql.done), claims).await
     }
 
     /// Removes claims that are done, where no history is kept: (id, token) each.
@@ -69,7 +74,8 @@ impl Ledger {
         session: &Session,
         claims: &[(String, String)],
     ) -> Result<Finished, Error> {
-        self.finish(session, &self.inner.sql.remove, claims, &[]).await
+        let sql = &self.inner.sql;
+        self.finish_at_once(session, (&sql.remove_at_once, &sql.remove), claims).await
     }
 
     /// Records failed attempts: the lease is cleared, the error stored, and the job is due again after its
@@ -107,6 +113,32 @@ impl Ledger {
         self.finish(session, &self.inner.sql.give_back, &claims, &[Arg::Ints(&refunds)]).await
     }
 
+    /// The statement that locks each row once and waits for a locked one, for next to nothing; and where
+    /// there was one, that which passes over it.
+    async fn finish_at_once(
+        &self,
+        session: &Session,
+        (at_once, passing): (&str, &str),
+        claims: &[(String, String)],
+    ) -> Result<Finished, Error> {
+        if claims.is_empty() {
+            return Ok(Finished::default());
+        }
+        let (ids, tokens) = columns(claims);
+        let pairs = [Arg::Texts(&ids), Arg::Texts(&tokens)];
+        match session.kept_without_waiting(at_once, &pairs, DEADLINE, NEXT_TO_NOTHING).await {
+            Ok(lines) => {
+                let still = &self.inner.sql.still;
+                let (done, busy) = self.judged(session, still, claims, outcomes(&lines)).await?;
+                Ok(sorted(claims, done, &busy))
+            }
+            Err(e) if e.sqlstate() == Some(sqlstate::LOCK_NOT_AVAILABLE) || e.is_retryable() => {
+                self.finish(session, passing, claims, &[]).await
+            }
+            Err(e) => Err(e),
+        }
+    }
+
     async fn finish(
         &self,
         session: &Session,
@@ -115,24 +147,7 @@ impl Ledger {
         more: &[Arg<'_>],
     ) -> Result<Finished, Error> {
         let (done, busy) = self.fenced(session, (sql, &self.inner.sql.still), claims, more).await?;
-        let mut out = Finished::default();
-        let mut recorded = HashSet::with_capacity(done.len());
-        for (at, said) in done {
-            let Some((id, token)) = claims.get(at) else { continue };
-            recorded.insert((id, token));
-            if said.as_deref() == Some("true") {
-                out.gave_up.push(id.clone());
-            }
-            out.recorded.push(id.clone());
-        }
-        for (at, (id, token)) in claims.iter().enumerate() {
-            if busy.contains(&at) {
-                out.busy.push(id.clone());
-            } else if !recorded.contains(&(id, token)) {
-                out.lost.push(id.clone());
-            }
-        }
-        Ok(out)
+        Ok(sorted(claims, done, &busy))
     }
 
     /// Runs a fenced statement on a batch: what it did, and which rows are still the caller's but locked by
@@ -147,21 +162,64 @@ impl Ledger {
         if claims.is_empty() {
             return Ok(Default::default());
         }
-        let ids: Vec<&str> = claims.iter().map(|(id, _)| id.as_str()).collect();
-        let tokens: Vec<&str> = claims.iter().map(|(_, token)| token.as_str()).collect();
+        let (ids, tokens) = columns(claims);
         let pairs = [Arg::Texts(&ids), Arg::Texts(&tokens)];
         let args: Vec<Arg<'_>> = pairs.iter().chain(more).copied().collect();
-        let place = |line: &Line| line.number::<usize>(0).and_then(|n| n.checked_sub(1));
         let lines = session.kept(sql, &args, DEADLINE).await?;
-        let done: Vec<Outcome> =
-            lines.iter().filter_map(|l| Some((place(l)?, l.cell(1).map(str::to_owned)))).collect();
+        self.judged(session, still, claims, outcomes(&lines)).await
+    }
+
+    /// Of those that were not done, which are still the caller's but locked.
+    async fn judged(
+        &self,
+        session: &Session,
+        still: &str,
+        claims: &[(String, String)],
+        done: Vec<Outcome>,
+    ) -> Result<(Vec<Outcome>, HashSet<usize>), Error> {
         if done.len() == claims.len() {
             return Ok((done, HashSet::new()));
         }
+        let (ids, tokens) = columns(claims);
         let did: HashSet<&(String, String)> = done.iter().filter_map(|(at, _)| claims.get(*at)).collect();
+        let pairs = [Arg::Texts(&ids), Arg::Texts(&tokens)];
         let lines = session.kept(still, &pairs, DEADLINE).await?;
         let still = lines.iter().filter_map(place);
         let busy = still.filter(|at| claims.get(*at).is_some_and(|c| !did.contains(c))).collect();
         Ok((done, busy))
     }
+}
+
+fn columns(claims: &[(String, String)]) -> (Vec<&str>, Vec<&str>) {
+    claims.iter().map(|(id, token)| (id.as_str(), token.as_str())).unzip()
+}
+
+/// The statements count from one.
+fn place(line: &Line) -> Option<usize> {
+    line.number::<usize>(0).and_then(|n| n.checked_sub(1))
+}
+
+fn outcomes(lines: &[Line]) -> Vec<Outcome> {
+    lines.iter().filter_map(|l| Some((place(l)?, l.cell(1).map(str::to_owned)))).collect()
+}
+
+fn sorted(claims: &[(String, String)], done: Vec<Outcome>, busy: &HashSet<usize>) -> Finished {
+    let mut out = Finished::default();
+    let mut recorded = HashSet::with_capacity(done.len());
+    for (at, said) in done {
+        let Some((id, token)) = claims.get(at) else { continue };
+        recorded.insert((id, token));
+        if said.as_deref() == Some("true") {
+            out.gave_up.push(id.clone());
+        }
+        out.recorded.push(id.clone());
+    }
+    for (at, (id, token)) in claims.iter().enumerate() {
+        if busy.contains(&at) {
+            out.busy.push(id.clone());
+        } else if !recorded.contains(&(id, token)) {
+            out.lost.push(id.clone());
+        }
+    }
+    out
 }

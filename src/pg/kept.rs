@@ -130,13 +130,39 @@ impl Session {
     /// # Errors
     /// As [`Session::query`].
     pub async fn kept(&self, sql: &str, args: &[Arg<'_>], deadline: Duration) -> Result<Vec<Line>, Error> {
+        self.kept_under("", sql, args, deadline).await
+    }
+
+    /// As [`Session::kept`], waiting no longer than this for a lock.
+    ///
+    /// # Errors
+    /// As [`Session::query`]; 55P03, and nothing done, where a lock was not to be had.
+    pub async fn kept_without_waiting(
+        &self,
+        sql: &str,
+        args: &[Arg<'_>],
+        deadline: Duration,
+        longest: Duration,
+    ) -> Result<Vec<Line>, Error> {
+        // Zero would mean without end.
+        let limit = format!("set local lock_timeout = {}; ", longest.as_millis().max(1));
+        self.kept_under(&limit, sql, args, deadline).await
+    }
+
+    async fn kept_under(
+        &self,
+        limit: &str,
+        sql: &str,
+        args: &[Arg<'_>],
+        deadline: Duration,
+    ) -> Result<Vec<Line>, Error> {
         if self.kept.refused.load(Ordering::Relaxed) {
-            return self.once("execute", sql, args, deadline).await;
+            return self.once(limit, "execute", sql, args, deadline).await;
         }
         let known = self.names().get(sql).map(ToOwned::to_owned);
         let is_new = known.is_none();
         let name = known.unwrap_or_else(new_name);
-        let mut message = ONE_PLAN.to_owned();
+        let mut message = format!("{ONE_PLAN}{limit}");
         if is_new {
             message.push_str(&prepare(&name, sql, args));
         }
@@ -153,7 +179,7 @@ impl Session {
                     "prepared statements do not stay with this session: a pooler; planned anew each time"
                 );
                 self.kept.refused.store(true, Ordering::Relaxed);
-                self.once("execute", sql, args, deadline).await
+                self.once(limit, "execute", sql, args, deadline).await
             }
             Err(e) => {
                 // What was prepared stays when the rest of the message is taken back, under a name that would be
@@ -171,13 +197,14 @@ impl Session {
     /// # Errors
     /// As [`Session::query`].
     pub async fn plan_of_kept(&self, sql: &str, args: &[Arg<'_>]) -> Result<String, Error> {
-        let lines = self.once("explain execute", sql, args, Duration::from_secs(10)).await?;
+        let lines = self.once("", "explain execute", sql, args, Duration::from_secs(10)).await?;
         Ok(lines.iter().filter_map(|line| line.cell(0)).collect::<Vec<_>>().join("\n"))
     }
 
     /// Prepared, run, and forgotten in one message, which a pooler gives to one server session.
     async fn once(
         &self,
+        limit: &str,
         how: &str,
         sql: &str,
         args: &[Arg<'_>],
@@ -185,7 +212,7 @@ impl Session {
     ) -> Result<Vec<Line>, Error> {
         let name = new_name();
         let (prepare, execute) = (prepare(&name, sql, args), execute(how, &name, args));
-        self.simple(&format!("{ONE_PLAN}{prepare}{execute}; deallocate {name}"), deadline).await
+        self.simple(&format!("{ONE_PLAN}{limit}{prepare}{execute}; deallocate {name}"), deadline).await
     }
 
     async fn simple(&self, message: &str, deadline: Duration) -> Result<Vec<Line>, Error> {

@@ -33,6 +33,22 @@ impl Builder<'_> {
         )
     }
 
+    /// As [`Builder::fenced`], but it waits where a row is locked: it locks each row once instead of twice,
+    /// which saves a fourth of the work, and is for those who wait for next to nothing and then come with
+    /// the other. A row that changes meanwhile is judged anew when its lock is had. Manual: "Read Committed
+    /// Isolation Level".
+    fn fenced_at_once(&self, what: &str) -> String {
+        let p = self.p;
+        format!(
+            "{what} unnest({PAIRS}\nwhere {id} = f.job::{id_type} and {token} = f.token and {running}\n\
+             returning f.place::text, (false)::text",
+            id = p.id(),
+            id_type = self.types.id,
+            token = p.token(),
+            running = p.is_running_by_key(),
+        )
+    }
+
     pub(super) fn fenced_update(
         &self,
         set: &[String],
@@ -40,8 +56,7 @@ impl Builder<'_> {
         input: &str,
         returning: &str,
     ) -> String {
-        let what = format!("update {} t set {}\nfrom", self.p.relation(), set.join(", "));
-        self.fenced(&what, extra, input, returning)
+        self.fenced(&self.update(set), extra, input, returning)
     }
 
     /// $1 ids, $2 tokens: the places of those that are held with that token, and whose lease is not over
@@ -63,17 +78,36 @@ impl Builder<'_> {
 
     /// Done and gone: no history is kept.
     pub(super) fn remove(&self) -> String {
-        let what = format!("delete from {} t using", self.p.relation());
-        self.fenced(&what, "", PAIRS, "false")
+        self.fenced(&self.delete(), "", PAIRS, "false")
+    }
+
+    pub(super) fn remove_at_once(&self) -> String {
+        self.fenced_at_once(&self.delete())
+    }
+
+    fn delete(&self) -> String {
+        format!("delete from {} t using", self.p.relation())
     }
 
     pub(super) fn done(&self) -> String {
+        self.fenced_update(&self.set_done(), "", PAIRS, "false")
+    }
+
+    pub(super) fn done_at_once(&self) -> String {
+        self.fenced_at_once(&self.update(&self.set_done()))
+    }
+
+    fn set_done(&self) -> Vec<String> {
         let c = &self.p.columns;
         let mut set = vec![format!("{} = {}", quote_ident(&c.status), self.state(&self.p.states.done))];
         set.extend(self.p.clear_lease());
         set.extend(self.set(c.finished_at.as_ref(), "now()"));
         set.extend(self.set(c.done_at.as_ref(), "now()"));
-        self.fenced_update(&set, "", PAIRS, "false")
+        set
+    }
+
+    fn update(&self, set: &[String]) -> String {
+        format!("update {} t set {}\nfrom", self.p.relation(), set.join(", "))
     }
 
     pub(super) fn failed(&self) -> String {
