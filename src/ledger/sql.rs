@@ -4,6 +4,7 @@ mod claim;
 mod defer;
 mod enqueue;
 mod finish;
+mod prune;
 mod read;
 mod release;
 
@@ -35,6 +36,8 @@ pub(super) struct Statements {
     pub still: String,
     pub still_alive: String,
     pub remove: String,
+    pub prune: String,
+    pub prune_after: String,
     pub release: String,
     pub release_expired: String,
     pub find: String,
@@ -65,6 +68,8 @@ impl Statements {
             still: b.still(false),
             still_alive: b.still(true),
             remove: b.remove(),
+            prune: b.prune(false),
+            prune_after: b.prune(true),
             release: b.release(),
             release_expired: b.release_expired(),
             find: b.find(),
@@ -98,6 +103,8 @@ impl Statements {
             ("still", &self.still),
             ("still_alive", &self.still_alive),
             ("remove", &self.remove),
+            ("prune", &self.prune),
+            ("prune_after", &self.prune_after),
             ("release", &self.release),
             ("release_expired", &self.release_expired),
             ("find", &self.find),
