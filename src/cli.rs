@@ -200,6 +200,10 @@ pub struct Work {
     /// How long jobs in hand may take to end on shutdown [default: 10s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub grace: Option<Duration>,
+    /// How long done jobs stay: "forever", a time as in 7d, or 0 to delete each when it is done; failed jobs
+    /// always stay [default: forever].
+    #[arg(long, value_name = "TIME|forever", value_parser = keep)]
+    pub keep: Option<Keep>,
     /// Name on the leases; unique per process.
     #[arg(long)]
     pub name: Option<String>,
@@ -208,6 +212,10 @@ pub struct Work {
 /// A drain budget, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget(pub Option<u64>);
+
+/// How long done jobs stay; `None` for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep(pub Option<Duration>);
 
 /// Options of `enqueue`.
 #[derive(Debug, Args)]
@@ -393,6 +401,10 @@ fn lease(text: &str) -> Result<Duration, String> {
 /// More often than every second the fallback would be polling; rarer than every hour it is no safety net.
 fn fallback(text: &str) -> Result<Duration, String> {
     between(text, "the fallback", "1s", "1h")
+}
+
+fn keep(text: &str) -> Result<Keep, String> {
+    crate::text::parse_keep(text).map(Keep)
 }
 
 fn budget(text: &str) -> Result<Budget, String> {

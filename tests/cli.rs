@@ -97,6 +97,26 @@ async fn a_command_is_run_for_each_job_on_a_ledger_that_is_not_scratch() {
 }
 
 #[tokio::test]
+async fn what_was_done_long_ago_is_deleted_and_counted_and_zero_keeps_nothing() {
+    let db = scratch().await;
+    let client = db.connect().await;
+    let old = "insert into pgwake.jobs (job_type, status, created_at, finished_at)
+               select 't', 'done', t, t from (select now() - interval '8 d' as t from generate_series(1, 5)) x";
+    client.batch_execute(old).await.unwrap();
+    run(&["enqueue", "mail", "-", "-d", db.conninfo()], &[], "{\"ms\": 5000}\n");
+    let work = |keep: &str| {
+        run(&["work", db.conninfo(), "--until-empty", "--handler", "simulate", "--keep", keep], &[], "")
+    };
+    let worked = work("7d");
+    assert_eq!(worked.out, "done 1  failed 0  lost 0  given back 0  pruned 5\n", "{worked:?}");
+    assert!(worked.err.contains("jobs: 5 jobs deleted that were done long enough ago"), "{}", worked.err);
+    run(&["enqueue", "mail", "-d", db.conninfo()], &[], "");
+    assert_eq!(work("0").out, "done 1  failed 0  lost 0  given back 0\n");
+    let left: i64 = client.query_one("select count(*) from pgwake.jobs", &[]).await.unwrap().get(0);
+    assert_eq!(left, 1, "that of the first run");
+}
+
+#[tokio::test]
 async fn status_is_one_json_object_with_an_entry_per_ledger_and_no_escape_byte() {
     let db = scratch().await;
     run(&["enqueue", "mail", "-d", db.conninfo()], &[], "");
@@ -226,6 +246,13 @@ async fn bad_input_is_one_line_with_the_right_exit_code() {
     fails(&run(&["work", "--handler", "noop", "--debounce", "5s", d], &[], ""), 2, &["100ms and 300ms"]);
     fails(&run(&["work", "--handler", "noop", "--lease", "1ms", d], &[], ""), 2, &["1s and 24h"]);
     fails(&run(&["work", "--handler", "noop", "--fallback", "2h", d], &[], ""), 2, &["1s and 1h"]);
+    for keep in ["off", "7", "4000d"] {
+        fails(
+            &run(&["work", "--handler", "noop", "--keep", keep, d], &[], ""),
+            2,
+            &["--keep", "forever", "7d"],
+        );
+    }
     let exec = |more: &[&str]| run(&[&["work", "--handler", "exec", d], more].concat(), &[], "");
     fails(&exec(&[]), 2, &["name the command after --"]);
     fails(&exec(&["--", "no-such-program"]), 2, &["no-such-program", "no such program", "PATH"]);

@@ -257,6 +257,7 @@ async fn every_session_says_what_it_is_for_and_has_its_limits() {
         (Purpose::Stats, "pgwake/stats", "on"),
         (Purpose::Listen, "pgwake/listen", "off"),
         (Purpose::Work, "pgwake/work", "off"),
+        (Purpose::Prune, "pgwake/prune", "off"),
         (Purpose::Operator, "pgwake/operator", "off"),
         (Purpose::Command, "pgwake/command", "off"),
     ] {

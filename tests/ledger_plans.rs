@@ -142,6 +142,16 @@ async fn check(table: &str, stale: bool) {
             assert!(!others.iter().any(|index| text.contains(index)), "{name} of {n}\n{text}");
         }
     }
+    // a page of the table by its primary key, and of the page what is to be deleted by its place
+    for (name, after) in [("prune", None), ("prune_after", Some(Arg::Text("5000")))] {
+        let args: Vec<_> = [Arg::Int(1000), Arg::Float(60.0)].into_iter().chain(after).collect();
+        let text = kept(&session, &ledger, name, &args).await;
+        assert!(text.contains(&format!("using {table}_pkey on {table} t")), "{}\n{text}", what(name));
+        assert!(text.contains("Limit ") && text.contains("Tid Scan"), "{}\n{text}", what(name));
+        assert_eq!(text.contains("Index Cond: (id >"), after.is_some(), "{}\n{text}", what(name));
+        let others = [format!("Seq Scan on {table}"), format!("{table}_due"), format!("{table}_failed")];
+        assert!(!others.iter().any(|other| text.contains(other)), "{}\n{text}", what(name));
+    }
     let text = plan(&session, &ledger, "find", &[(&"17", Type::TEXT)]).await;
     assert!(text.contains(&format!("using {table}_pkey")), "{text}");
 }

@@ -267,6 +267,16 @@ impl Log {
                     format!("{ledger}: {n} marked failed, the last attempt died with its holder"),
                 );
             }
+            WorkerEvent::Pruned { ledger, jobs: n } => {
+                self.fold(now, Tone::Info, format!("pruned {ledger}"), *n, |_, sum| {
+                    format!("{ledger}: {} deleted that were done long enough ago", jobs(sum))
+                });
+            }
+            WorkerEvent::PruneFailed { ledger, loss } => {
+                self.fold(now, Tone::Warn, format!("pruning {ledger} {loss}"), 0, |_, _| {
+                    format!("{ledger}: done jobs stay, they could not be deleted: {loss}")
+                });
+            }
             WorkerEvent::Budget { state, why } => {
                 let tone = if *state == BudgetState::Waiting { Tone::Warn } else { Tone::Info };
                 self.fold(now, tone, format!("budget {state:?}"), 0, |n, _| match state {

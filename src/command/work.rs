@@ -24,8 +24,10 @@ pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
         eager: args.eager || file.eager,
         budget: args.budget.map_or(file.budget, |b| b.0),
         grace: args.grace.unwrap_or(file.grace),
+        keep: args.keep.map_or(file.keep, |k| k.0),
         ..file
     };
+    let prunes = settings.keep.is_some_and(|keep| !keep.is_zero());
     let job = job(&args)?;
     let name = args.name.unwrap_or_else(worker::unique_name);
     if name.is_empty() || crate::text::clean(&name) != name {
@@ -60,10 +62,14 @@ pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
             summary.unrecorded
         );
     }
-    print(&format!(
-        "done {}  failed {}  lost {}  given back {}\n",
+    let mut line = format!(
+        "done {}  failed {}  lost {}  given back {}",
         summary.done, summary.failed, summary.lost, summary.given_back
-    ))
+    );
+    if prunes {
+        line += &format!("  pruned {}", summary.pruned);
+    }
+    print(&format!("{line}\n"))
 }
 
 enum Job {

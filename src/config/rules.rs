@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::reader::Value;
-use crate::text::{clean, parse_time};
+use crate::text::{clean, parse_keep, parse_time};
 
 type Checked<T> = Result<T, String>;
 
@@ -76,6 +76,15 @@ pub(super) fn time(value: &Value, least: &str, most: &str) -> Checked<Duration> 
             Err(format!("lies between {least} and {most}"))
         }
         _ => Ok(time),
+    }
+}
+
+/// How long something is kept.
+pub(super) fn keep(value: &Value) -> Checked<Option<Duration>> {
+    match value {
+        Value::Text(text) => parse_keep(text),
+        Value::Whole(0) => parse_keep("0"),
+        _ => parse_keep(""),
     }
 }
 

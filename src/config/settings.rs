@@ -133,7 +133,8 @@ pub struct Worker {
     pub concurrency: usize,
     /// Work sessions; each carries one claim and the ends of jobs at the same time.
     pub sessions: usize,
-    /// How long a done job stays in the ledger; `None` for ever, zero: it is deleted when it is done.
+    /// How long a done job stays in the ledger: `None` for ever, zero not at all (it is deleted when it is
+    /// done; what was done before stays). Failed jobs always stay.
     pub keep: Option<Duration>,
     /// Length of a lease; renewed at a third.
     pub lease: Duration,

@@ -1,9 +1,9 @@
 //! Every setting of the file, in one table: it reads the file and prints the example.
 
 use super::reader::Value;
-use super::rules::{budget, share, switch, time, whole, word};
+use super::rules::{budget, keep, share, switch, time, whole, word};
 use super::settings::Settings;
-use crate::text::time_text;
+use crate::text::{keep_text, time_text};
 use std::time::Duration;
 
 /// One setting.
@@ -93,6 +93,10 @@ fn show_budget(budget: &Option<u64>) -> String {
     budget.map_or_else(|| quoted("off"), |n| n.to_string())
 }
 
+fn show_keep(keep: &Option<Duration>) -> String {
+    quoted(&keep_text(*keep))
+}
+
 fn count(value: &Value) -> Result<i64, String> {
     whole(value, 1, 1_000_000)
 }
@@ -162,6 +166,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     row!("worker", "eager", "The first wake-up after a quiet spell scans at once.", worker.eager, switch, show),
     row!("worker", "budget", "Jobs per window before the load is looked at, or \"off\".", worker.budget, budget, show_budget),
     row!("worker", "budget_window", "Length of that window.", worker.budget_window, any_time, show_time),
+    row!("worker", "keep", "How long done jobs stay: \"forever\", a time as in \"7d\", or \"0\" to delete each when done.", worker.keep, keep, show_keep),
     row!("worker", "grace", "How long jobs in hand may take to end on shutdown.", worker.grace, any_time, show_time),
     row!("worker", "heartbeat", "Refresh of the worker's row.", worker.heartbeat, any_time, show_time),
     row!("worker", "backoff", "First retry delay of a job; doubles at every failure.", worker.backoff, any_time, show_time),

@@ -14,6 +14,7 @@ mod load;
 mod migrate;
 mod open;
 mod practice;
+mod prune;
 mod read;
 mod release;
 mod renew;
@@ -37,6 +38,7 @@ pub use practice::{
     create_database, expire_leases, fill_queue, idle_for, listen_in_transaction, listeners, terminate,
     terminate_listeners,
 };
+pub use prune::{Pruned, RetentionProblem};
 pub use read::{CappedCounts, LeaseRow};
 pub use release::{Audit, Release};
 pub use renew::Renewed;
@@ -62,6 +64,7 @@ struct Inner {
     sql: sql::Statements,
     scratch: bool,
     may_write: bool,
+    may_delete: bool,
     sequence: Option<String>,
 }
 

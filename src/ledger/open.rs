@@ -84,6 +84,7 @@ const CATALOG: &str = "\
 select current_database()::text, current_user::text, n.oid is not null, c.oid is not null,
        coalesce(has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select'), false),
        coalesce(has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'update'), false),
+       coalesce(has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'delete'), false),
        coalesce((select array_agg(a.attname::text order by a.attnum) from pg_attribute a
                  where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped), '{}'),
        coalesce((select array_agg(format_type(a.atttypid, -1) order by a.attnum) from pg_attribute a
@@ -113,9 +114,10 @@ impl Ledger {
             .await?;
         let database = quote_ident(&clean(row.field(0)?));
         let role = quote_ident(&clean(row.field(1)?));
-        let (has_schema, has_table, may_read, may_write): (bool, bool, bool, bool) =
-            (row.field(2)?, row.field(3)?, row.field(4)?, row.field(5)?);
-        let (names, types): (Vec<String>, Vec<String>) = (row.field(6)?, row.field(7)?);
+        let (has_schema, has_table, may_read): (bool, bool, bool) =
+            (row.field(2)?, row.field(3)?, row.field(4)?);
+        let (may_write, may_delete): (bool, bool) = (row.field(5)?, row.field(6)?);
+        let (names, types): (Vec<String>, Vec<String>) = (row.field(7)?, row.field(8)?);
         let schema = clean(&quote_ident(&profile.schema));
         let table = clean(&profile.relation());
         let todo = if profile.schema == "pgwake" {
@@ -171,7 +173,8 @@ impl Ledger {
         let types =
             Types { id: type_of(&profile.columns.id), status: type_of(&profile.columns.status), audit };
         let sql = Statements::build(&profile, &types);
-        Ok(Self { inner: std::sync::Arc::new(Inner { profile, sql, scratch, may_write, sequence }) })
+        let inner = Inner { profile, sql, scratch, may_write, may_delete, sequence };
+        Ok(Self { inner: std::sync::Arc::new(inner) })
     }
 }
 

@@ -4,6 +4,7 @@ mod claim;
 mod defer;
 mod enqueue;
 mod finish;
+mod prune;
 mod read;
 mod release;
 
@@ -37,6 +38,8 @@ pub(super) struct Statements {
     pub still_alive: String,
     pub remove: String,
     pub remove_at_once: String,
+    pub prune: String,
+    pub prune_after: String,
     pub release: String,
     pub release_expired: String,
     pub find: String,
@@ -69,6 +72,8 @@ impl Statements {
             still_alive: b.still(true),
             remove: b.remove(),
             remove_at_once: b.remove_at_once(),
+            prune: b.prune(false),
+            prune_after: b.prune(true),
             release: b.release(),
             release_expired: b.release_expired(),
             find: b.find(),
@@ -104,6 +109,8 @@ impl Statements {
             ("still_alive", &self.still_alive),
             ("remove", &self.remove),
             ("remove_at_once", &self.remove_at_once),
+            ("prune", &self.prune),
+            ("prune_after", &self.prune_after),
             ("release", &self.release),
             ("release_expired", &self.release_expired),
             ("find", &self.find),

@@ -168,6 +168,21 @@ pub enum WorkerEvent {
         /// How many.
         jobs: u64,
     },
+    /// Jobs that were done longer ago than they are kept were deleted.
+    Pruned {
+        /// Ledger.
+        ledger: String,
+        /// How many.
+        jobs: u64,
+    },
+    /// They could not be deleted, and stay; or jobs that are not to be kept could not be deleted when they
+    /// were done.
+    PruneFailed {
+        /// Ledger.
+        ledger: String,
+        /// Why.
+        loss: Loss,
+    },
     /// The budget decided something.
     Budget {
         /// What.

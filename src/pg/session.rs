@@ -26,6 +26,8 @@ pub enum Purpose {
     Listen,
     /// Claims and finishes.
     Work,
+    /// Deleting what was done long ago.
+    Prune,
     /// Actions by a person.
     Operator,
     /// Short commands: enqueue, migrate, status.
@@ -38,6 +40,7 @@ impl Purpose {
             Self::Stats => "stats",
             Self::Listen => "listen",
             Self::Work => "work",
+            Self::Prune => "prune",
             Self::Operator => "operator",
             Self::Command => "command",
         }
@@ -114,6 +117,10 @@ impl Session {
             Purpose::Stats => format!("{common}; set default_transaction_read_only = on"),
             // A person waits for the answer: a row that somebody holds is said at once, not waited for.
             Purpose::Operator => format!("{common}; set lock_timeout = '500ms'"),
+            // It can wait: never long for a lock, nor for the disk at a commit that would do no harm if it were lost.
+            Purpose::Prune => format!(
+                "{common}; set statement_timeout = '2s'; set lock_timeout = '100ms'; set synchronous_commit = off"
+            ),
             _ => common.to_owned(),
         };
         self.batch(&sql, Duration::from_secs(10)).await?;
@@ -344,8 +351,14 @@ mod tests {
             ..super::super::Options::default()
         };
         let conninfo = Conninfo::resolve(&options, &|_| None).unwrap();
-        for purpose in [Purpose::Listen, Purpose::Work, Purpose::Stats, Purpose::Operator, Purpose::Command]
-        {
+        for purpose in [
+            Purpose::Listen,
+            Purpose::Work,
+            Purpose::Prune,
+            Purpose::Stats,
+            Purpose::Operator,
+            Purpose::Command,
+        ] {
             let config = config(&conninfo, purpose);
             assert!(config.get_keepalives());
             let found_out = config.get_keepalives_idle()

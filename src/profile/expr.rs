@@ -78,6 +78,11 @@ impl Profile {
         format!("coalesce({}::text, '') = {}", self.status(), quote_literal(&self.states.running))
     }
 
+    /// Finished rows.
+    pub fn is_done(&self) -> String {
+        format!("{} = {}", self.status(), quote_literal(&self.states.done))
+    }
+
     /// Rows that gave up.
     pub fn is_failed(&self) -> String {
         format!("{} = {}", self.status(), quote_literal(&self.states.failed))

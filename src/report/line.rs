@@ -61,6 +61,12 @@ fn worker(event: &WorkerEvent) -> Option<String> {
         WorkerEvent::Exhausted { ledger, jobs } => {
             format!("{ledger}: {jobs} jobs died with their holder on their last attempt and are failed")
         }
+        WorkerEvent::Pruned { ledger, jobs } => {
+            format!("{ledger}: {jobs} jobs deleted that were done long enough ago")
+        }
+        WorkerEvent::PruneFailed { ledger, loss } => {
+            format!("{ledger}: done jobs stay, they could not be deleted: {loss}")
+        }
         WorkerEvent::Budget { state: BudgetState::Renewed, .. } => return None,
         WorkerEvent::Budget { state, why } => format!("budget {}: {why}", state.word()),
         WorkerEvent::Recovered(r) => format!(

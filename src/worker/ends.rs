@@ -46,7 +46,8 @@ impl Ends {
 
     pub(super) fn claims(self) -> (Kind, Vec<(String, String)>) {
         match self {
-            Self::Done(claims) | Self::Gone(claims) => (Kind::Done, claims),
+            Self::Done(claims) => (Kind::Done, claims),
+            Self::Gone(claims) => (Kind::Gone, claims),
             Self::Failed(all) => (Kind::Failed, pairs(all)),
             Self::Later(all) => (Kind::Later, pairs(all)),
         }

@@ -48,6 +48,8 @@ pub(super) enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Done,
+    /// Done, and deleted.
+    Gone,
     Failed,
     Later,
 }
@@ -55,7 +57,7 @@ pub(super) enum Kind {
 impl Kind {
     pub(super) fn word(self) -> &'static str {
         match self {
-            Self::Done => "done",
+            Self::Done | Self::Gone => "done",
             Self::Failed => "failed",
             Self::Later => "later",
         }

@@ -20,6 +20,7 @@ mod group;
 mod handler;
 mod inflight;
 mod lane;
+mod prune;
 mod reasons;
 mod run;
 mod scan;
@@ -27,6 +28,7 @@ mod settle;
 mod stats;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -34,7 +36,7 @@ pub use exec::{Exec, ExecError};
 pub use handler::{Handler, HandlerError, Practice};
 
 use crate::config;
-use crate::ledger::{self, LedgerError};
+use crate::ledger::{self, Ledger, LedgerError, RetentionProblem};
 use crate::model::{Event, Listen, Sink};
 use crate::pg::{Conninfo, Error, ListenConfig, Listener, Purpose, Session};
 use crate::profile::Profile;
@@ -63,6 +65,8 @@ pub struct Summary {
     pub failed: i64,
     /// Jobs whose lease had moved.
     pub lost: i64,
+    /// Jobs deleted because they were done longer ago than they are kept.
+    pub pruned: u64,
     /// Jobs given back at the end.
     pub given_back: u64,
     /// Jobs that had ended when the worker left, whose end the ledger could not be told: they stay leased
@@ -94,6 +98,14 @@ pub enum WorkerError {
     /// The role may not update.
     #[error("ledger {0}: this role may not update the table; ask for: grant update on {1}")]
     NoGrant(String, String),
+    /// Not to be kept, but not to be deleted either.
+    #[error(
+        "ledger {0}: keep = \"0\" deletes jobs when they are done, and this role may not; ask for: grant delete on {1}"
+    )]
+    NoDelete(String, String),
+    /// A profile by which jobs cannot be kept for a limited time.
+    #[error("ledger {0}: jobs cannot be kept for a limited time, {1}; add it, or use keep = \"forever\"")]
+    NoRetention(String, RetentionProblem),
     /// A channel that PostgreSQL would cut.
     #[error("{0}")]
     Channel(String),
@@ -160,12 +172,7 @@ pub async fn run<H: Handler>(
         return Err(WorkerError::NoLedger);
     }
     for ledger in &ledgers {
-        if !ledger.profile().has_lease() {
-            return Err(WorkerError::NoLease(ledger.name().to_owned()));
-        }
-        if !ledger.may_write() {
-            return Err(WorkerError::NoGrant(ledger.name().to_owned(), ledger.profile().relation()));
-        }
+        check(ledger, setup.settings.keep)?;
         if handler.is_practice() && !ledger.is_scratch() {
             return Err(WorkerError::NotScratch(ledger.name().to_owned()));
         }
@@ -185,8 +192,24 @@ pub async fn run<H: Handler>(
             Arc::new(Listener::start(config, Arc::new(quiet)))
         }
     };
-    Ok(run::Run::prepare(setup, Arc::new(handler), session, ledgers, &listener, sink, stop)
-        .await
-        .run()
-        .await)
+    let pruner = prune::Pruner::start(&setup, &ledgers, &sink);
+    let run = run::Run::prepare(setup, Arc::new(handler), session, ledgers, &listener, sink, stop).await;
+    let summary = run.run().await;
+    Ok(Summary { pruned: pruner.stop().await, ..summary })
+}
+
+/// Whether jobs of a ledger can be worked on, and kept for as long as they should.
+fn check(ledger: &Ledger, keep: Option<Duration>) -> Result<(), WorkerError> {
+    let (name, relation) = (ledger.name().to_owned(), ledger.profile().relation());
+    if !ledger.profile().has_lease() {
+        return Err(WorkerError::NoLease(name));
+    }
+    if !ledger.may_write() {
+        return Err(WorkerError::NoGrant(name, relation));
+    }
+    match keep {
+        Some(Duration::ZERO) if !ledger.may_delete() => Err(WorkerError::NoDelete(name, relation)),
+        None | Some(Duration::ZERO) => Ok(()),
+        Some(_) => ledger.retention().map_err(|why| WorkerError::NoRetention(name, why)),
+    }
 }

@@ -90,7 +90,8 @@ impl<H: Handler> Run<H> {
         // Where the schema has no table of workers, or the role may not write it, the worker works unseen.
         let reports = ledger::has_workers(&session).await.unwrap_or(false);
         let s = setup.settings;
-        let served: Vec<Served> = ledgers.into_iter().map(Served::new).collect();
+        let served: Vec<Served> =
+            ledgers.into_iter().map(|l| Served::new(l, s.keep == Some(Duration::ZERO))).collect();
         let mut run = Self {
             budget: Budget::new(s.budget, s.budget_window, now),
             debounce: served.iter().map(|_| Debounce::new(s.debounce, s.eager)).collect(),

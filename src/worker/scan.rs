@@ -46,6 +46,8 @@ pub(super) struct Served {
     pub asked: usize,
     /// The look at the head after an empty claim is under way.
     pub looking: bool,
+    /// Done jobs are deleted at once, unless the server has refused that.
+    pub removes: bool,
     mark: Mark,
     heads: Heads,
 }
@@ -73,7 +75,7 @@ impl Heads {
 }
 
 impl Served {
-    pub(super) fn new(ledger: Ledger) -> Self {
+    pub(super) fn new(ledger: Ledger, removes: bool) -> Self {
         Self {
             ledger,
             stats: Stats::new(),
@@ -82,6 +84,7 @@ impl Served {
             unfinished: false,
             asked: 0,
             looking: false,
+            removes,
             mark: Mark::HEAD,
             heads: Heads::default(),
         }

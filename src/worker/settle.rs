@@ -117,14 +117,13 @@ impl<H: Handler> Run<H> {
             }
         }
         let serial = self.lanes[lane].serial;
-        let gone = s.keep == Some(Duration::ZERO);
         for (at, ((mut done, mut failed), mut later)) in done.into_iter().zip(failed).zip(later).enumerate()
         {
             // Rows of one page one after the other.
             done.sort_by(|a, b| ledger::by_id(&a.0, &b.0));
             failed.sort_by(|a, b| ledger::by_id(&a.id, &b.id));
             later.sort_by(|a, b| ledger::by_id(&a.id, &b.id));
-            let done = if gone { Ends::Gone(done) } else { Ends::Done(done) };
+            let done = if self.served[at].removes { Ends::Gone(done) } else { Ends::Done(done) };
             for ends in [done, Ends::Failed(failed), Ends::Later(later)] {
                 if ends.is_empty() {
                     continue;
@@ -157,6 +156,10 @@ impl<H: Handler> Run<H> {
                 tracing::warn!(reason = %error.loss(), what = kind.word(), "could not record");
                 if error.is_session_lost() {
                     self.session_lost(lane, serial, &error);
+                } else if kind == Kind::Gone && !error.is_retryable() {
+                    // A row that somebody refers to, a grant that was taken back: a job is not run again because
+                    // it cannot be deleted.
+                    self.keep_done(at, &error);
                 }
                 for (id, token) in claims {
                     self.inflight.record_again((at, id.clone()), token, None);
@@ -168,12 +171,12 @@ impl<H: Handler> Run<H> {
         let counters = &mut self.served[at].stats.counters;
         let n = finished.recorded.len() as i64;
         match kind {
-            Kind::Done => counters.jobs_done += n,
+            Kind::Done | Kind::Gone => counters.jobs_done += n,
             Kind::Failed => counters.jobs_failed += n,
             Kind::Later => {}
         }
         // A retry may be due before the next fallback scan: look at the head of the order again.
-        if kind != Kind::Done && self.served[at].scan.is_none() {
+        if matches!(kind, Kind::Failed | Kind::Later) && self.served[at].scan.is_none() {
             self.served[at].due_by(Instant::now() + self.setup.settings.backoff);
         }
         let lost: HashSet<&String> = finished.lost.iter().collect();
@@ -186,6 +189,15 @@ impl<H: Handler> Run<H> {
             } else if self.inflight.remove_claim(&key, token) && lost.contains(id) {
                 self.tell_lost(at, id, kind.word());
             }
+        }
+    }
+
+    /// From now on what is done is kept.
+    fn keep_done(&mut self, at: usize, error: &Error) {
+        let served = &mut self.served[at];
+        if std::mem::take(&mut served.removes) {
+            let (ledger, loss) = (served.ledger.name().to_owned(), error.loss());
+            self.emit(WorkerEvent::PruneFailed { ledger, loss });
         }
     }
 
