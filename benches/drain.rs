@@ -1,7 +1,7 @@
 //! The drain worker against the server's own speed: `cargo bench --bench drain [-- PART…]`.
 //!
 //! Parts: `rates`, `wake`, `snapshot`, `idle`, `memory`; without one, all. `quick` makes everything
-//! smaller. Compared runs take turns on one throwaway server, and medians are printed:
+//! smaller; a number with `rates` means only this batch. Compared runs take turns on one throwaway server, and medians are printed:
 //!
 //! * rates: jobs per second with no-op handlers, for batches and sessions, against pgbench running the
 //!   very same claim and finish statements, prepared, with the same plans and as many clients;
@@ -29,7 +29,9 @@ const LEASE: Duration = Duration::from_secs(120);
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let quick = words.iter().any(|w| w == "quick");
-    let parts: Vec<&str> = words.iter().map(String::as_str).filter(|w| *w != "quick").collect();
+    let batch: Option<usize> = words.iter().find_map(|w| w.parse().ok());
+    let is_part = |w: &&str| *w != "quick" && w.parse::<usize>().is_err();
+    let parts: Vec<&str> = words.iter().map(String::as_str).filter(is_part).collect();
     let wanted = |part: &str| parts.is_empty() || parts.contains(&part);
     let settings = [
         ("shared_preload_libraries", "pg_stat_statements"),
@@ -50,7 +52,7 @@ fn main() {
             bench.text("select current_setting('synchronous_commit')").await
         );
         if wanted("rates") {
-            bench.rates(server.binaries().program("pgbench")).await;
+            bench.rates(server.binaries().program("pgbench"), batch).await;
         }
         if wanted("wake") {
             bench.wake().await;
@@ -248,10 +250,13 @@ impl Bench {
         tps * batch as f64
     }
 
-    async fn rates(&self, pgbench: std::path::PathBuf) {
+    async fn rates(&self, pgbench: std::path::PathBuf, only: Option<usize>) {
         println!("\njobs per second     |          history kept          |      gone when done (keep 0)");
         println!("batch sessions jobs | pgwake   pgbench   ratio       | pgwake   pgbench   ratio");
         for (batch, jobs) in [(1, 2_000), (10, 20_000), (100, 100_000)] {
+            if only.is_some_and(|only| only != batch) {
+                continue;
+            }
             for sessions in [1, 2, 4] {
                 let jobs =
                     if self.quick { jobs / 4 } else { jobs } / (batch * sessions) * (batch * sessions);
@@ -277,6 +282,9 @@ impl Bench {
             }
         }
         for (batch, sessions) in [(500, 2)] {
+            if only.is_some_and(|only| only != batch) {
+                continue;
+            }
             let jobs = if self.quick { 50_000 } else { 200_000 };
             let kept = Self::open_up(batch, sessions);
             let gone = config::Worker { keep: Some(Duration::ZERO), ..kept };
