@@ -42,8 +42,10 @@ class Run:
     """One drain."""
 
     rate: float
-    #: Processor time of the worker process, user and system, from its start to its end.
-    cpu: float
+    #: Seconds of processor, user and system: the worker process from its start to its end.
+    worker: float
+    #: The same of the server, from the start of the worker to its end.
+    server: float
 
 
 class NotAvailable(Exception):
@@ -128,7 +130,7 @@ class Bench:
     async def drain(self, peer: Peer) -> Run:
         gate, watch = await self.connect("run"), await self.connect("run")
         last = await watch.fetchval(peer.last)
-        before = ended_children()
+        before, served = ended_children(), self.server.processor_time()
         held = gate.transaction()
         await held.start()
         await gate.execute(f"lock table {peer.table} in exclusive mode")
@@ -154,12 +156,13 @@ class Bench:
                 await self.pause(worker, start, peer, output)
             seconds = time.monotonic() - start
             end(worker)
+            used = self.server.processor_time() - served
             self.judge(peer, output.read_text(errors="replace"))
             if peer.kept:
                 kept = await watch.fetchval(peer.kept)
                 wanted = 0 if peer.keeps == "nothing" else self.jobs
                 assert kept == wanted, f"{peer.name}: {kept} finished jobs in the table instead of {wanted}"
-            return Run(self.jobs / seconds, ended_children() - before)
+            return Run(self.jobs / seconds, ended_children() - before, used)
         finally:
             if worker.poll() is None:
                 os.killpg(worker.pid, signal.SIGKILL)
@@ -275,11 +278,13 @@ async def measure(args: argparse.Namespace, server: Server, settings: dict[str, 
                 run = await bench.run(row.peer)
             except NotAvailable as why:
                 row.missing = True
-                print(f"  {row.title():60} not available: {why}", flush=True)
+                print(f"  {row.title():76} not available: {why}", flush=True)
                 continue
             row.rates.append(run.rate)
-            row.cpu.append(run.cpu)
-            print(f"  {row.title():60} {run.rate:9,.0f} jobs/s   worker {run.cpu:.2f} s of processor", flush=True)
+            row.worker.append(run.worker)
+            row.server.append(run.server)
+            used = f"processor: worker {run.worker:.2f} s, server {run.server:.2f} s"
+            print(f"  {row.title():76} {run.rate:9,.0f} jobs/s   {used}", flush=True)
     print(f"\n{table.plain(rows)}")
     if args.markdown:
         text = table.markdown(head, rows)

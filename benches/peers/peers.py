@@ -25,8 +25,6 @@ class Peer:
     #: How many finished jobs the database still shows, where it shows any.
     kept: str | None
     settings: dict[str, object] = field(default_factory=dict)
-    #: Shown in the table in place of the settings' short names.
-    label: str = ""
 
 
 def graphile(name: str, version: str, language: str, settings: dict[str, object]) -> Peer:
@@ -84,13 +82,13 @@ def all_peers(versions: dict[str, str]) -> list[Peer]:
             "graphile_worker (crate)",
             versions["graphile_worker"],
             "Rust",
-            {"concurrency": 500, "size": 5000, "queues": 1, "delay": 5, "pool": 20},
+            {"concurrency": 500, "size": 1250, "queues": 4, "delay": 5, "pool": 20},
         ),
         graphile(
             "graphile-worker (npm)",
             versions["graphile-worker"],
             "Node.js",
-            {"jobs": 24, "pool": 25, "size": 500, "delay": 0},
+            {"jobs": 100, "pool": 10, "size": 2000, "delay": 0},
         ),
         Peer(
             name="pg-boss",
@@ -103,7 +101,7 @@ def all_peers(versions: dict[str, str]) -> list[Peer]:
             done="select not exists (select from pgboss.job where name = 'noop' and id = $1 and state < 'completed')",
             empty="select not exists (select from pgboss.job where name = 'noop' and state < 'completed')",
             kept="select count(*) from pgboss.job where name = 'noop' and state = 'completed'",
-            settings={"batch": 1000, "workers": 2, "pool": 10},
+            settings={"batch": 5000, "workers": 2, "pool": 10},
         ),
         Peer(
             name="pgqueuer",
@@ -116,6 +114,6 @@ def all_peers(versions: dict[str, str]) -> list[Peer]:
             done="select not exists (select from pgqueuer where id = $1)",
             empty="select not exists (select from pgqueuer)",
             kept="select count(*) from pgqueuer_log where status = 'successful'",
-            settings={"batch": 100, "managers": 2},
+            settings={"batch": 500, "managers": 1, "pool": 5},
         ),
     ]

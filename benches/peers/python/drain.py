@@ -10,7 +10,7 @@ import sys
 import asyncpg
 import uvloop
 from pgqueuer import PgQueuer, Queries
-from pgqueuer.db import AsyncpgDriver
+from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver
 
 PART = 10_000
 
@@ -28,9 +28,16 @@ async def fill(jobs: int) -> None:
 async def drain(settings: dict[str, int]) -> None:
     handled = 0
     managers = []
-    connections = [await asyncpg.connect() for _ in range(settings["managers"])]
-    for connection in connections:
-        manager = PgQueuer(AsyncpgDriver(connection))
+    opened = []
+    for _ in range(settings["managers"]):
+        if settings["pool"]:
+            pool = await asyncpg.create_pool(min_size=settings["pool"], max_size=settings["pool"])
+            opened.append(pool)
+            manager = PgQueuer(AsyncpgPoolDriver(pool))
+        else:
+            connection = await asyncpg.connect()
+            opened.append(connection)
+            manager = PgQueuer(AsyncpgDriver(connection))
 
         @manager.entrypoint("noop")
         async def noop(_job: object) -> None:
@@ -45,7 +52,7 @@ async def drain(settings: dict[str, int]) -> None:
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
     await asyncio.gather(*(manager.run(batch_size=settings["batch"]) for manager in managers))
-    for connection in connections:
+    for connection in opened:
         await connection.close()
     print(f"handled {handled}", flush=True)
 
@@ -55,7 +62,7 @@ def main(words: list[str]) -> None:
         case ["fill", jobs]:
             uvloop.run(fill(int(jobs)))
         case ["drain", *rest]:
-            settings = {"batch": 100, "managers": 2}
+            settings = {"batch": 100, "managers": 2, "pool": 0}
             for word in rest:
                 key, _, value = word.partition("=")
                 if key not in settings:

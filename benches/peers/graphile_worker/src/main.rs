@@ -2,8 +2,8 @@
 //! The database is named by the PG* environment variables.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use graphile_worker::{
@@ -48,8 +48,11 @@ fn options() -> WorkerOptions {
 async fn fill(jobs: usize) -> Outcome {
     let worker = options().init().await?;
     let utils = worker.create_utils();
-    let spec =
-        || RawJobSpec { identifier: "noop".into(), payload: serde_json::json!({}), spec: JobSpec::default() };
+    let spec = || RawJobSpec {
+        identifier: "noop".into(),
+        payload: serde_json::json!({}),
+        spec: JobSpec::default(),
+    };
     let mut left = jobs;
     while left > 0 {
         let part = left.min(10_000);
