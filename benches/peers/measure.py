@@ -270,7 +270,7 @@ async def measure(args: argparse.Namespace, server: Server, settings: dict[str, 
     print(head.text())
     rows = [table.Row(peer) for peer in peers]
     for turn in range(args.rounds):
-        print(f"\nround {turn + 1}", flush=True)
+        print(f"\nround {turn + 1}, load average {os.getloadavg()[0]:.1f}", flush=True)
         for row in rows[turn % len(rows) :] + rows[: turn % len(rows)]:
             if row.missing:
                 continue
@@ -296,8 +296,9 @@ async def measure(args: argparse.Namespace, server: Server, settings: dict[str, 
 
 def main() -> None:
     args = arguments()
-    # SIGTERM ends as Ctrl-C does: through the clean-up.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # These end as Ctrl-C does: through the clean-up.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     settings = {"fsync": args.fsync, "synchronous_commit": args.synchronous_commit}
     settings.update(setting.split("=", 1) for setting in args.set)
     server = Server(settings)

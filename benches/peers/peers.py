@@ -70,13 +70,13 @@ def all_peers(versions: dict[str, str]) -> list[Peer]:
             "pgwake",
             "the row",
             versions["pgwake"],
-            {"batch": 500, "concurrency": 1000, "sessions": 2},
+            {"batch": 1000, "concurrency": 2000, "sessions": 2},
         ),
         pgwake(
             "pgwake --keep 0",
             "nothing",
             versions["pgwake"],
-            {"batch": 500, "concurrency": 1000, "sessions": 2, "keep": 0},
+            {"batch": 1000, "concurrency": 2000, "sessions": 2, "keep": 0},
         ),
         graphile(
             "graphile_worker (crate)",
@@ -88,7 +88,7 @@ def all_peers(versions: dict[str, str]) -> list[Peer]:
             "graphile-worker (npm)",
             versions["graphile-worker"],
             "Node.js",
-            {"jobs": 100, "pool": 10, "size": 2000, "delay": 0},
+            {"jobs": 24, "pool": 10, "size": 2000, "delay": 1},
         ),
         Peer(
             name="pg-boss",
@@ -101,7 +101,7 @@ def all_peers(versions: dict[str, str]) -> list[Peer]:
             done="select not exists (select from pgboss.job where name = 'noop' and id = $1 and state < 'completed')",
             empty="select not exists (select from pgboss.job where name = 'noop' and state < 'completed')",
             kept="select count(*) from pgboss.job where name = 'noop' and state = 'completed'",
-            settings={"batch": 5000, "workers": 2, "pool": 10},
+            settings={"batch": 1000, "workers": 4, "pool": 10},
         ),
         Peer(
             name="pgqueuer",

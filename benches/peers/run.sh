@@ -41,6 +41,10 @@ if [[ -z $pgwake ]]; then
     cargo build --release --quiet --locked --manifest-path "$root/Cargo.toml" --bin pgwake --target-dir "$target"
     pgwake=$target/release/pgwake
 fi
+[[ -x $pgwake ]] || {
+    echo "run.sh: $pgwake is no program" >&2
+    exit 1
+}
 pgwake=$(realpath "$pgwake")
 
 mkdir -p "$cache"

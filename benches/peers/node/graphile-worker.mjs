@@ -3,7 +3,7 @@
 import { Logger, makeWorkerUtils, run, WorkerPreset } from "graphile-worker";
 import { endOnTerm, parts, words } from "./words.mjs";
 
-const asked = words({ jobs: 24, pool: 25, size: 500, delay: 0 });
+const asked = words({ jobs: 24, pool: 10, size: 2000, delay: 1 });
 const logger = new Logger(() => () => {});
 
 if (asked.fill) {

@@ -3,7 +3,7 @@
 import { PgBoss } from "pg-boss";
 import { endOnTerm, parts, words } from "./words.mjs";
 
-const asked = words({ batch: 1000, workers: 2, pool: 10 });
+const asked = words({ batch: 1000, workers: 4, pool: 10 });
 const { PGHOST: host, PGPORT: port, PGUSER: user, PGDATABASE: database } = process.env;
 const boss = new PgBoss({
   host,

@@ -62,7 +62,7 @@ def main(words: list[str]) -> None:
         case ["fill", jobs]:
             uvloop.run(fill(int(jobs)))
         case ["drain", *rest]:
-            settings = {"batch": 100, "managers": 2, "pool": 0}
+            settings = {"batch": 500, "managers": 1, "pool": 5}
             for word in rest:
                 key, _, value = word.partition("=")
                 if key not in settings:

@@ -66,8 +66,8 @@ async fn fill(jobs: usize) -> Outcome {
 async fn drain(words: &[String]) -> Outcome {
     let mut set: HashMap<&str, usize> = HashMap::from([
         ("concurrency", 500),
-        ("size", 5_000),
-        ("queues", 1),
+        ("size", 1_250),
+        ("queues", 4),
         ("delay", 5),
         ("pool", 20),
         ("poll", 500),
