@@ -1,5 +1,6 @@
 //! Drills that break wake-ups.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -154,8 +155,7 @@ async fn cut(bench: &Bench<'_>, cuts: &[Cut]) -> Result<Verdict, DrillError> {
         done += 5;
         bench.wait(|t| t.done == done).await?;
         // With a worker that waits: from now on only its next scan can find anything.
-        let idle = async || ledger::idle_for(&bench.session).await;
-        bench.until(idle, |s| s.is_none_or(|s| s > IDLE_S)).await.map_err(setup)?;
+        settled(bench).await?;
         let began = if cut == Cut::Frozen {
             bench.enqueue(10).await?;
             began
@@ -182,6 +182,25 @@ async fn cut(bench: &Bench<'_>, cuts: &[Cut]) -> Result<Verdict, DrillError> {
     verdict.broken.extend(rest.broken);
     verdict.evidence.extend(rest.evidence);
     Ok(verdict)
+}
+
+/// Waits until the worker has looked at everything it was told of. One that opens a session for each look
+/// has none in between: it has to have none for as long.
+async fn settled(bench: &Bench<'_>) -> Result<(), DrillError> {
+    let none_since = Cell::new(None::<Instant>);
+    let idle = async || ledger::idle_for(&bench.session).await;
+    let settled = |idle: &Option<f64>| match idle {
+        Some(seconds) => {
+            none_since.set(None);
+            *seconds > IDLE_S
+        }
+        None => {
+            let since = none_since.get().unwrap_or_else(Instant::now);
+            none_since.set(Some(since));
+            since.elapsed().as_secs_f64() > IDLE_S
+        }
+    };
+    bench.until(idle, settled).await.map(drop).map_err(setup)
 }
 
 /// Waits for a listen session that has not been cut yet, and adds it to those that will have been.
