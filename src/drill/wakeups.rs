@@ -25,7 +25,7 @@ pub(super) async fn listener_down(bench: &Bench<'_>) -> Result<Verdict, DrillErr
 }
 
 /// Wake-ups of one commit.
-const EQUAL: i64 = 1000;
+const EQUAL: usize = 1000;
 
 pub(super) async fn one_commit(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
     let heard = Arc::new(AtomicU64::new(0));
@@ -48,7 +48,8 @@ pub(super) async fn one_commit(bench: &Bench<'_>) -> Result<Verdict, DrillError>
     bench.enqueue(1).await?;
     bench.wait(|t| t.done == 1).await?;
     let before = heard.load(Ordering::Relaxed);
-    ledger::enqueue_one_by_one(&bench.session, EQUAL).await.map_err(setup)?;
+    let payloads = vec!["{}".to_owned(); EQUAL];
+    ledger::enqueue_one_by_one(&bench.session, "drill", &payloads).await.map_err(setup)?;
     bench.wait(|t| t.done == 1001).await?;
     let wakeups = heard.load(Ordering::Relaxed).saturating_sub(before);
     let mut verdict = bench.judge(vec![worker], all_done(1001), Some(1001)).await?;

@@ -35,8 +35,8 @@ pub use migrate::{Migrated, migrate, migrations};
 pub use open::{LedgerError, Problem, detect, open_all};
 pub use practice::{
     Host, are_pooled, at_gate, close_to_others, create_database, drop_database, enqueue_one_by_one,
-    expire_leases, fill_queue, host, idle_for, listen_in_transaction, listeners, open_gate, shut_gate,
-    terminate, terminate_listeners,
+    expire_leases, fill_queue, host, idle_for, leased_by, listen_in_transaction, listeners, open_gate,
+    shut_gate, terminate, terminate_listeners,
 };
 pub use read::{CappedCounts, LeaseRow};
 pub use release::{Audit, Release};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::DEADLINE;
 use crate::pg::{Error, Fields, Session};
@@ -150,14 +150,29 @@ pub async fn fill_queue(session: &Session, n: i64) -> Result<(), Error> {
     session.query(sql, &[(&n, Type::INT8)], DEADLINE).await.map(drop)
 }
 
-/// Adds `n` jobs to `pgwake.jobs` one by one in one transaction: each of them sends its own wake-up, all
-/// of them equal.
+/// Adds jobs of one type to `pgwake.jobs` one by one, in one transaction: each sends its own wake-up, all
+/// of them equal. Payloads are JSON text.
 ///
 /// # Errors
 /// As any statement; nothing is added then.
-pub async fn enqueue_one_by_one(session: &Session, n: i64) -> Result<(), Error> {
-    let sql = "select count(pgwake.enqueue('drill')) from generate_series(1, $1) i";
-    session.query(sql, &[(&n, Type::INT8)], DEADLINE).await.map(drop)
+pub async fn enqueue_one_by_one(
+    session: &Session,
+    job_type: &str,
+    payloads: &[String],
+) -> Result<(), Error> {
+    let sql = "select count(pgwake.enqueue($1, p::jsonb)) from unnest($2::text[]) p";
+    let args: [(&(dyn ToSql + Sync), Type); 2] = [(&job_type, Type::TEXT), (&payloads, Type::TEXT_ARRAY)];
+    session.query(sql, &args, DEADLINE).await.map(drop)
+}
+
+/// How many jobs and messages this holder has leased.
+///
+/// # Errors
+/// As any statement.
+pub async fn leased_by(session: &Session, holder: &str) -> Result<i64, Error> {
+    let sql = "select (select count(*) from pgwake.jobs where locked_by = $1)
+                    + (select count(*) from pgwake.outbox where locked_by = $1)";
+    session.one(sql, &[(&holder, Type::TEXT)], DEADLINE).await?.field(0)
 }
 
 /// The advisory lock of the gate. An arbitrary constant; such locks are each database's own.
