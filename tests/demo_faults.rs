@@ -176,7 +176,7 @@ async fn what_a_publisher_had_in_hand_when_it_died_goes_out_again() {
     let demo = Broken::start().await;
     let said = demo.inject(Fault::CrashPublisher).await;
     assert!(
-        said.starts_with("publisher-1 died with ") && said.contains(" published and not SENT"),
+        said.starts_with("publisher-1 died with ") && said.contains(" messages published, not SENT"),
         "{said}"
     );
     let client = demo.client().await;

@@ -9,6 +9,8 @@ mod support;
 use std::process::{Child, Command, Stdio};
 
 use pgwake::demo::{Options, Server};
+use pgwake::ledger::are_pooled;
+use pgwake::pg;
 use program::run;
 use rustix::process::{Pid, Signal, kill_process};
 use support::{DEADLINE, connect, database_on, wait_until};
@@ -113,6 +115,18 @@ async fn a_standby_is_refused() {
     let server = Server::start(Options { files, ..Options::default() }).unwrap();
     let client = connect(&server.conninfo("postgres")).await;
     is_refused(server.conninfo("postgres"), &client, "it is a standby; name its primary").await;
+}
+
+#[tokio::test]
+async fn sessions_that_are_one_session_of_the_server_are_found_out() {
+    let (_server, db, _client) = somebodys().await;
+    let options = pg::Options { conninfo: Some(db.conninfo().to_owned()), ..pg::Options::default() };
+    let conninfo = pg::Conninfo::resolve(&options, &|_| None).unwrap();
+    let connect = async || pg::Session::connect(&conninfo, pg::Purpose::Command).await.unwrap();
+    let (one, other) = (connect().await, connect().await);
+    assert!(!are_pooled(&one, &other).await.unwrap());
+    // What a pooler makes of two clients.
+    assert!(are_pooled(&one, &one).await.unwrap());
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl Demo {
         let number = self.publishers.fetch_add(1, Ordering::Relaxed) + 1;
         let crash = crash_publisher(&self.plan, number, async || producer.messages(MESSAGES).await).await?;
         Ok(format!(
-            "{} died with {} published and not SENT; they go out again when its leases end, within {} s",
+            "{} died with {} messages published, not SENT; they go out again within {} s",
             crash.name,
             crash.held,
             self.doomed_lease.as_secs()

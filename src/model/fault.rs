@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One fault of the demo's menu. Between them they are what the drills break.
+/// One fault of the demo's menu. Between them they are what the drills break, as far as it can be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
