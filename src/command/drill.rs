@@ -170,6 +170,37 @@ fn labelled(what: &str, text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn report(outcome: drill::Outcome, recovery_s: f64) -> Report {
+        Report {
+            name: "poison",
+            breaks: "b",
+            promise: "p",
+            outcome,
+            not_run: (outcome == drill::Outcome::NotRun).then(|| "why".to_owned()),
+            broken: Vec::new(),
+            evidence: Vec::new(),
+            recoveries_s: vec![recovery_s],
+            took_s: 1.0,
+        }
+    }
+
+    #[test]
+    fn a_broken_promise_a_late_recovery_and_nothing_run_at_all_are_failures() {
+        use drill::Outcome::{Broken, Held, NotRun};
+        for json in [false, true] {
+            assert!(judge(&[report(Held, 1.0), report(NotRun, 1.0)], json).is_ok());
+            for (reports, word) in [
+                (vec![report(Held, 1.0), report(Broken, 1.0)], "broken: poison"),
+                (vec![report(Held, 61.0)], "broken: the recovery time"),
+                (vec![report(NotRun, 1.0)], "none of these drills"),
+            ] {
+                let failure = judge(&reports, json).unwrap_err();
+                assert_eq!(failure.code, 1);
+                assert!(failure.line.starts_with(word), "{}", failure.line);
+            }
+        }
+    }
+
     #[test]
     fn every_line_of_the_list_fits_into_a_narrow_terminal() {
         for drill in drill::ALL {
