@@ -125,7 +125,7 @@ pub enum Command {
     Leases(Leases),
     /// Give held jobs back to the queue.
     Release(Release),
-    /// Fault drills on a throwaway server, judged by the ledger's final state.
+    /// Fault drills, judged by the ledger's final state; on a throwaway server unless one is named.
     Drill(Drill),
     /// A recording on the screen, with time control.
     Replay(Replay),
@@ -310,6 +310,11 @@ pub struct Drill {
     /// Names of drills, or "all".
     #[arg(default_value = "all")]
     pub names: Vec<String>,
+    /// Run on this server (connection string, database name or @NAME), and not on a throwaway one. Each drill
+    /// creates a database of its own there, pgwake_drill_…, and drops it again, also after an interrupt: the
+    /// role needs CREATEDB. What would break the server itself is not run.
+    #[arg(long, value_name = "CONNINFO", conflicts_with = "pg_bin")]
+    pub on: Option<String>,
     /// Say which drills there are, and run none.
     #[arg(long)]
     pub list: bool,

@@ -8,7 +8,7 @@ use std::fs;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pgwake::demo::{Demo, DemoOptions};
+use pgwake::demo::{Demo, DemoOptions, Server};
 use pgwake::model::{Event, Fault, Listen, Sink};
 use pgwake::pg::{ListenConfig, Listener};
 use rustix::process::{Pid, test_kill_process};
@@ -27,7 +27,7 @@ fn options() -> DemoOptions {
 
 async fn start() -> (Demo, Client) {
     let demo = Demo::start(options()).await.expect("a demo");
-    let client = connect(&demo.server().unwrap().conninfo("demo")).await;
+    let client = connect(&demo.server(|s| s.conninfo("demo")).unwrap()).await;
     (demo, client)
 }
 
@@ -91,7 +91,7 @@ async fn killed_listeners_come_back_as_new_sessions_and_say_what_happened() {
         }
     });
     let demo = Demo::start(DemoOptions { sink: Some(sink), ..options() }).await.unwrap();
-    let client = connect(&demo.server().unwrap().conninfo("demo")).await;
+    let client = connect(&demo.server(|s| s.conninfo("demo")).unwrap()).await;
     let four = async || {
         let pids = listen_pids(&client).await;
         (pids.len() == 4).then_some(pids)
@@ -201,7 +201,7 @@ async fn a_burst_is_one_commit_and_one_wakeup_and_all_of_it_is_done() {
     })
     .await;
     let said = demo.inject(Fault::Burst).await.unwrap();
-    assert_eq!(said, "1000 jobs in one commit, one wake-up");
+    assert_eq!(said, "1000 jobs in one commit, a wake-up each");
     let of_the_burst = "from pgwake.jobs where created_at = \
         (select created_at from pgwake.jobs group by created_at having count(*) = 1000)";
     let done = format!("select count(*) {of_the_burst} and status = 'done' and attempts = 1");
@@ -224,9 +224,8 @@ async fn nothing_is_left_after_a_shutdown_nor_after_a_drop() {
         let (demo, client) = start().await;
         until_at_least(&client, 1, "jobs flow", "select count(*) from pgwake.jobs where status = 'done'")
             .await;
-        let server = demo.server().unwrap();
-        let folder = server.folder().to_owned();
-        let pids = [server.pid().unwrap(), server.reaper_pid().unwrap()];
+        let of = |s: &Server| (s.folder().to_owned(), [s.pid().unwrap(), s.reaper_pid().unwrap()]);
+        let (folder, pids) = demo.server(of).unwrap();
         assert!(folder.exists() && pids.iter().all(|pid| lives(*pid)));
         if in_order {
             demo.shutdown().await.unwrap();

@@ -34,23 +34,32 @@ async fn run(name: &str, worker: &dyn Worker, patience: Duration) -> Report {
 /// It holds with our worker, and with a small one that is right, and breaks this promise with the wrong
 /// one. What is broken on purpose never comes, so that its patience is short.
 async fn tells_apart(name: &str, flaw: Flaw, promise: &str) {
-    let patience = Duration::from_secs(60);
-    for (who, worker) in [("ours", &Tested as &dyn Worker), ("right", &Twin::with(Flaw::None))] {
-        let report = run(name, worker, patience).await;
-        assert!(report.held, "{who}: {report:?}");
-    }
-    breaks(name, &Twin::with(flaw), promise).await;
+    // Each on a server of its own, so that all three can run at the same time.
+    let wrong = Twin::with(flaw);
+    tokio::join!(holds(name), breaks(name, &wrong, promise));
+}
+
+async fn holds(name: &str) {
+    let (patience, right) = (Duration::from_secs(60), Twin::with(Flaw::None));
+    let (ours, right) = tokio::join!(run(name, &Tested, patience), run(name, &right, patience));
+    assert!(ours.held(), "ours: {ours:?}");
+    assert!(right.held(), "right: {right:?}");
 }
 
 async fn breaks(name: &str, worker: &Twin, promise: &str) {
     let report = run(name, worker, Duration::from_secs(6)).await;
     assert!(report.broken.iter().any(|b| b.contains(promise)), "{:?}: {report:?}", worker.flaw);
-    assert!(!report.held);
+    assert!(report.is_broken());
 }
 
 #[tokio::test]
 async fn listener_down_finds_the_worker_that_does_not_look_at_its_start() {
     tells_apart("listener-down", Flaw::NoStartupScan, "the ledger should end with done 100").await;
+}
+
+#[tokio::test]
+async fn late_commit_finds_the_worker_that_listens_after_it_has_scanned() {
+    tells_apart("late-commit", Flaw::ListensAfterScan, "the ledger should end with done 1").await;
 }
 
 #[tokio::test]
@@ -94,12 +103,12 @@ async fn listener_cut_finds_the_worker_that_does_not_look_when_its_listener_is_b
 }
 
 #[tokio::test]
-async fn listener_cut_finds_the_worker_without_a_heartbeat() {
+async fn listener_frozen_finds_the_worker_without_a_heartbeat() {
     // Longer than a heartbeat and its deadline take: the right ones need them.
-    let wrong = Twin::with(Flaw::NoHeartbeat);
-    let report = run("listener-cut", &wrong, Duration::from_secs(25)).await;
+    let (patience, wrong) = (Duration::from_secs(25), Twin::with(Flaw::NoHeartbeat));
+    let ((), report) = tokio::join!(holds("listener-frozen"), run("listener-frozen", &wrong, patience));
     assert!(
-        report.broken.iter().any(|b| b.contains("session Frozen, jobs should be found: 35 of 45")),
+        report.broken.iter().any(|b| b.contains("session Frozen, jobs should be found: 5 of 15")),
         "{report:?}"
     );
 }
@@ -118,7 +127,7 @@ async fn listener_holds_queue_finds_the_worker_that_listens_in_a_transaction() {
 #[tokio::test]
 async fn worker_stopped_finds_the_program_that_leaves_without_giving_back() {
     let report = run("worker-stopped", &Tested, Duration::from_secs(60)).await;
-    assert!(report.held, "{report:?}");
+    assert!(report.held(), "{report:?}");
     let script = r#"trap 'kill -KILL $p; exit 0' TERM; "$@" & p=$!; wait $p"#;
     let wrong = ["sh", "-c", script, "sh", env!("CARGO_BIN_EXE_pgwake")];
     breaks("worker-stopped", &Twin::process(&wrong), "10 jobs were left leased").await;

@@ -158,6 +158,9 @@ pub enum Dialog {
     },
 }
 
+/// Keys of the lines of the fault menu, in order.
+pub const FAULT_KEYS: &str = "123456789abcdefg";
+
 /// What a key did to a dialog.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
@@ -229,8 +232,8 @@ impl Dialog {
                 Key::Enter => {
                     list.get(*at).map_or(Outcome::Close, |f| Outcome::CloseAndSend(Intent::Fault(*f)))
                 }
-                Key::Char(c @ '1'..='9') => {
-                    let at = usize::from(c as u8 - b'1');
+                Key::Char(c) if FAULT_KEYS.contains(c) => {
+                    let at = FAULT_KEYS.find(c).unwrap_or_default();
                     list.get(at).map_or(Outcome::Stay, |f| Outcome::CloseAndSend(Intent::Fault(*f)))
                 }
                 Key::Esc | Key::Char('q') => Outcome::Close,

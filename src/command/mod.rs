@@ -86,7 +86,7 @@ fn run(cli: Cli) -> Outcome {
         Some(Command::Status(args)) => block_on(status::run(connect, args)),
         Some(Command::Leases(args)) => block_on(leases::run(connect, args)),
         Some(Command::Release(args)) => block_on(release::run(connect, args)),
-        Some(Command::Drill(args)) => drill::run(&args),
+        Some(Command::Drill(args)) => drill::run(connect, args),
         Some(Command::Replay(args)) => replay::run(connect, &args),
         Some(Command::Screenshot(args)) => screenshot::run(&args),
     }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use super::DemoError;
 use crate::config;
 use crate::ledger::Job;
 use crate::model::{Event, Listen, Note, Sink};
@@ -72,11 +73,23 @@ pub(super) struct Crash {
     pub held: usize,
 }
 
+/// A worker left because it was asked to.
+#[derive(Clone, Debug)]
+pub(super) struct Left {
+    pub name: &'static str,
+    pub given_back: u64,
+    pub took: Duration,
+}
+
+/// Asks one worker for something, and brings the answer.
+type Wishes<T> = mpsc::Receiver<oneshot::Sender<T>>;
+
 /// All of them, at work.
 pub(super) struct Crew {
     stop: Stop,
     workers: Vec<JoinHandle<()>>,
     crash: mpsc::Sender<oneshot::Sender<Crash>>,
+    leave: mpsc::Sender<oneshot::Sender<Left>>,
     grace: Duration,
 }
 
@@ -84,18 +97,25 @@ impl Crew {
     pub(super) fn start(plan: &Plan) -> Self {
         let (stop, ear) = Stop::new();
         let mut workers = Vec::new();
+        let (leave, wishes) = mpsc::channel(1);
+        let mut wishes = Some(wishes);
         let temper = [("steady-1", 100), ("steady-2", 100), ("slow-1", 400)];
         for (name, pace) in temper {
-            workers.push(tokio::spawn(keep_running(
-                plan.clone(),
-                name,
-                Practice::Simulate { pace },
-                ear.clone(),
-            )));
+            let handler = Practice::Simulate { pace };
+            // The first one is the one that is asked to leave.
+            let keep = keep_running(plan.clone(), name, handler, wishes.take(), ear.clone());
+            workers.push(tokio::spawn(keep));
         }
         let (crash, wishes) = mpsc::channel(1);
         workers.push(tokio::spawn(doomed(plan.clone(), wishes, ear)));
-        Self { stop, workers, crash, grace: plan.settings.grace }
+        Self { stop, workers, crash, leave, grace: plan.settings.grace }
+    }
+
+    /// A steady worker is asked to stop, and comes back after a while; `None` when it is away.
+    pub(super) async fn leave(&self) -> Option<Left> {
+        let (tell, told) = oneshot::channel();
+        self.leave.try_send(tell).ok()?;
+        told.await.ok()
     }
 
     /// The doomed worker takes a few jobs more and dies; `None` when there is none at this moment.
@@ -123,25 +143,90 @@ impl Drop for Crew {
     }
 }
 
-/// A worker that could not start tries again: in the demo servers go away on purpose.
-async fn keep_running(plan: Plan, name: &'static str, handler: Practice, ear: watch::Receiver<bool>) {
+/// A worker that could not start tries again: in the demo servers go away on purpose. So does one that was
+/// asked to leave.
+async fn keep_running(
+    plan: Plan,
+    name: &'static str,
+    handler: Practice,
+    mut wishes: Option<Wishes<Left>>,
+    mut ear: watch::Receiver<bool>,
+) {
     while !*ear.borrow() && ear.has_changed().is_ok() {
-        match worker::run(plan.setup(name), handler, None, plan.sink_of(name), ear.clone()).await {
-            Ok(_) => return,
-            Err(error) => {
-                plan.note(true, format!("{name} could not start: {error}"));
-                sleep(REST).await;
+        let (own, own_ear) = Stop::new();
+        let run = worker::run(plan.setup(name), handler, None, plan.sink_of(name), own_ear);
+        tokio::pin!(run);
+        let mut asked = None;
+        let mut over = false;
+        let ended = loop {
+            tokio::select! {
+                ended = &mut run => break ended,
+                _ = ear.wait_for(|stop| *stop), if !over => {
+                    over = true;
+                    own.stop();
+                }
+                Some(tell) = wish(&mut wishes), if asked.is_none() => {
+                    asked = Some((tell, Instant::now()));
+                    own.stop();
+                }
             }
+        };
+        match (ended, asked) {
+            (Ok(summary), Some((tell, began))) => {
+                let took = began.elapsed();
+                drop(tell.send(Left { name, given_back: summary.given_back, took }));
+            }
+            (Ok(_), None) => return,
+            (Err(error), _) => plan.note(true, format!("{name} could not start: {error}")),
+        }
+        tokio::select! {
+            () = sleep(REST) => {}
+            _ = ear.wait_for(|stop| *stop) => return,
         }
     }
 }
 
+/// The next wish; never, where nobody can have one.
+async fn wish<T>(wishes: &mut Option<Wishes<T>>) -> Option<oneshot::Sender<T>> {
+    match wishes {
+        Some(wishes) => wishes.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A publisher takes messages, publishes them, and dies before it has marked one of them as SENT. `announce`
+/// adds messages: the first ones may go to others.
+pub(super) async fn crash_publisher(
+    plan: &Plan,
+    number: u64,
+    announce: impl AsyncFn() -> Result<(), DemoError>,
+) -> Result<Crash, DemoError> {
+    let name = format!("publisher-{number}");
+    let last = LastWish::default();
+    last.0.dying.store(true, Ordering::Relaxed);
+    let mut setup = plan.setup(&name);
+    setup.profiles = plan.profiles[1..].to_vec();
+    setup.settings.lease = plan.doomed_lease;
+    setup.settings.eager = true;
+    let (_stop, ear) = Stop::new();
+    let mut task = Killed(tokio::spawn(worker::run(setup, last.clone(), None, plan.sink_of(&name), ear)));
+    let end = Instant::now() + LAST_JOBS_WITHIN;
+    while last.0.ended.load(Ordering::Relaxed) == 0 && Instant::now() < end {
+        announce().await?;
+        let some = async {
+            while last.0.ended.load(Ordering::Relaxed) < plan.settings.concurrency {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let _ = timeout(Duration::from_millis(500), some).await;
+    }
+    let held = last.0.ended.load(Ordering::Relaxed);
+    task.kill().await;
+    if held == 0 { Err(DemoError::NobodyToCrash) } else { Ok(Crash { name, held }) }
+}
+
 /// One doomed worker after another, each with a name of its own.
-async fn doomed(
-    plan: Plan,
-    mut wishes: mpsc::Receiver<oneshot::Sender<Crash>>,
-    mut ear: watch::Receiver<bool>,
-) {
+async fn doomed(plan: Plan, mut wishes: Wishes<Crash>, mut ear: watch::Receiver<bool>) {
     for number in 1_u64.. {
         let name = format!("doomed-{number}");
         let last = LastWish::default();
@@ -214,6 +299,8 @@ struct LastWish(Arc<Last>);
 struct Last {
     dying: AtomicBool,
     held: AtomicUsize,
+    /// Those of them whose work is done, and the ledger not told.
+    ended: AtomicUsize,
 }
 
 impl LastWish {
@@ -245,6 +332,7 @@ impl Handler for LastWish {
         let _in_hand = InHand(&self.0.held);
         let outcome = Practice::Simulate { pace: 100 }.handle(job).await;
         if self.0.dying.load(Ordering::Relaxed) {
+            self.0.ended.fetch_add(1, Ordering::Relaxed);
             std::future::pending::<()>().await;
         }
         outcome

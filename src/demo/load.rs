@@ -7,7 +7,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::DemoError;
 use super::controls::Controls;
-use crate::ledger::{Ledger, NewJob, open_all};
+use crate::ledger::{Ledger, NewJob, enqueue_one_by_one, open_all};
 use crate::pg::{Backoff, Conninfo, Purpose, Session};
 use crate::profile::Profile;
 
@@ -59,11 +59,38 @@ impl Producer {
         }
     }
 
-    /// A thousand jobs in one commit, with one wake-up unless they are muted.
+    /// A thousand jobs in one commit, each with its wake-up unless they are muted.
     pub(super) async fn burst(&self, muted: bool) -> Result<usize, DemoError> {
-        let jobs: Vec<NewJob> = (0..BURST).map(|_| new_job("mail", fastrand::u32(5..30), 0.0)).collect();
-        self.add(&self.jobs, &jobs, muted).await?;
+        let jobs = short_jobs(BURST);
+        if muted {
+            self.add(&self.jobs, &jobs, true).await?;
+        } else {
+            let payloads: Vec<String> = jobs.into_iter().map(|job| job.payload).collect();
+            enqueue_one_by_one(&self.session, "mail", &payloads).await?;
+        }
         Ok(BURST)
+    }
+
+    /// A few short jobs in one commit.
+    pub(super) async fn some(&self, n: usize, muted: bool) -> Result<(), DemoError> {
+        self.add(&self.jobs, &short_jobs(n), muted).await
+    }
+
+    /// A job that fails at every attempt; its id.
+    pub(super) async fn poison(&self, muted: bool) -> Result<String, DemoError> {
+        let job = [new_job("poison", 200, 1.0)];
+        let ids = if muted {
+            self.jobs.enqueue_quiet(&self.session, &job).await?
+        } else {
+            self.jobs.enqueue(&self.session, &job).await?
+        };
+        Ok(ids.into_iter().next().unwrap_or_default())
+    }
+
+    /// A few messages in one commit, announced.
+    pub(super) async fn messages(&self, n: usize) -> Result<(), DemoError> {
+        let messages: Vec<NewJob> = (0..n).map(|_| some_message()).collect();
+        self.add(&self.outbox, &messages, false).await
     }
 
     async fn add(&self, ledger: &Ledger, jobs: &[NewJob], muted: bool) -> Result<(), DemoError> {
@@ -142,6 +169,10 @@ fn whole(n: &mut f64) -> usize {
     let taken = n.trunc();
     *n -= taken;
     taken as usize
+}
+
+fn short_jobs(n: usize) -> Vec<NewJob> {
+    (0..n).map(|_| new_job("mail", fastrand::u32(5..30), 0.0)).collect()
 }
 
 fn new_job(job_type: &str, ms: u32, fail: f64) -> NewJob {

@@ -13,7 +13,8 @@ mod reaper;
 pub mod server;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -50,6 +51,8 @@ pub struct DemoOptions {
     pub doomed_lease: Duration,
     /// It dies by itself after about this time.
     pub doomed_life: Duration,
+    /// A frozen process of the server goes on after this time: a heartbeat has found out before.
+    pub frozen_for: Duration,
     /// Where notes go: a worker died, a worker lost its listen session.
     pub sink: Option<Arc<dyn Sink>>,
 }
@@ -62,6 +65,7 @@ impl Default for DemoOptions {
             fallback: Duration::from_secs(15),
             doomed_lease: Duration::from_secs(18),
             doomed_life: Duration::from_secs(50),
+            frozen_for: Duration::from_secs(30),
             sink: None,
         }
     }
@@ -91,6 +95,12 @@ pub enum DemoError {
     /// No worker left to crash.
     #[error("there is no worker to crash: all are dead, or the demo is ending")]
     NobodyToCrash,
+    /// No listen session to freeze.
+    #[error("nobody listens at this moment")]
+    NobodyListens,
+    /// It is over.
+    #[error("the demo is ending")]
+    Over,
     /// A blocking task did not come to its end.
     #[error("starting the demo was interrupted: {0}")]
     Interrupted(#[from] JoinError),
@@ -103,14 +113,21 @@ pub struct Demo {
     profiles: [Profile; 2],
     controls: Controls,
     doomed_lease: Duration,
+    frozen_for: Duration,
     producers: JoinHandle<()>,
     plan: Plan,
     // `None` while every worker is dead, by a fault
     crew: Mutex<Option<Crew>>,
     runtime: Handle,
+    // of a listener that is in a transaction, by a fault
+    careless: Mutex<Option<Session>>,
+    publishers: AtomicU64,
     // last: nothing that uses it outlives it
-    server: Option<Server>,
+    server: Shared,
 }
+
+/// The server, which faults restart; `None` when the demo is over.
+type Shared = Arc<std::sync::Mutex<Option<Server>>>;
 
 impl Demo {
     /// Starts a server, creates the ledgers, and puts producers and workers to work on the current
@@ -152,11 +169,14 @@ impl Demo {
             profiles,
             controls,
             doomed_lease: options.doomed_lease,
+            frozen_for: options.frozen_for,
             producers,
             plan,
             crew: Mutex::new(Some(crew)),
             runtime: Handle::current(),
-            server: Some(server),
+            careless: Mutex::new(None),
+            publishers: AtomicU64::new(0),
+            server: Arc::new(std::sync::Mutex::new(Some(server))),
         })
     }
 
@@ -167,18 +187,20 @@ impl Demo {
 
     /// A command for a curious person.
     pub fn psql_hint(&self) -> String {
-        let Some(server) = &self.server else { return String::new() };
-        format!(
-            "psql -h {} -p {} -U {} -d {DATABASE}",
-            server.socket_dir().display(),
-            server.port(),
-            server::SUPERUSER
-        )
+        let hint = self.server(|server| {
+            format!(
+                "psql -h {} -p {} -U {} -d {DATABASE}",
+                server.socket_dir().display(),
+                server.port(),
+                server::SUPERUSER
+            )
+        });
+        hint.unwrap_or_default()
     }
 
-    /// The server underneath.
-    pub fn server(&self) -> Option<&Server> {
-        self.server.as_ref()
+    /// Asks the server underneath; `None` when the demo is over. It waits while the server is restarted.
+    pub fn server<T>(&self, ask: impl FnOnce(&Server) -> T) -> Option<T> {
+        locked(&self.server).as_ref().map(ask)
     }
 
     /// Jobs per second, as set.
@@ -205,7 +227,8 @@ impl Demo {
         if let Some(crew) = self.crew.get_mut().take() {
             crew.stop().await;
         }
-        if let Some(server) = self.server.take() {
+        let server = locked(&self.server).take();
+        if let Some(server) = server {
             spawn_blocking(move || server.stop()).await??;
         }
         Ok(())
@@ -215,7 +238,13 @@ impl Demo {
 impl Drop for Demo {
     fn drop(&mut self) {
         self.producers.abort();
+        // Here, whoever else still has a hand on it.
+        drop(locked(&self.server).take());
     }
+}
+
+fn locked(server: &Shared) -> MutexGuard<'_, Option<Server>> {
+    server.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn profiles() -> Result<[Profile; 2], DemoError> {

@@ -3,15 +3,17 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
+use super::place::Place;
 use super::under::{Book, Hang, Post, Task, Worker, Working};
 use super::{DrillError, Verdict};
 use crate::config;
 use crate::demo::{Server, ServerError};
 use crate::ledger::{self, EffectCount, Ledger, NewJob, Tally};
 use crate::model::{Event, Sink};
-use crate::pg::{Conninfo, Error, Options, Purpose, Session};
+use crate::pg::{Conninfo, Error, Purpose, Session};
 use crate::profile::Profile;
 use crate::worker;
 
@@ -53,32 +55,25 @@ impl Default for Terms {
 /// A migrated scratch database, one ledger of it, and the worker under test.
 pub(super) struct Bench<'a> {
     pub worker: &'a dyn Worker,
-    server: Arc<Mutex<Server>>,
+    place: Place,
     pub conninfo: Conninfo,
-    /// The same for a process: the socket of a throwaway server, which has no password.
-    pub text: String,
     pub session: Session,
     pub ledger: Ledger,
     pub book: Arc<Book>,
     /// No drill waits longer for a state.
     pub patience: Duration,
+    /// Every worker that was started.
+    started: Mutex<Vec<AbortHandle>>,
 }
 
 impl<'a> Bench<'a> {
+    /// In a fresh database of that place.
     pub(super) async fn new(
-        server: Arc<Mutex<Server>>,
-        (name, ledger): (&str, &str),
-        worker: &'a dyn Worker,
-        patience: Duration,
+        place: Place,
+        conninfo: Conninfo,
+        ledger: &str,
+        (worker, patience): (&'a dyn Worker, Duration),
     ) -> Result<Self, DrillError> {
-        let dbname = format!("drill_{}", name.replace('-', "_"));
-        let of = |db: &str| server.lock().unwrap_or_else(PoisonError::into_inner).conninfo(db);
-        let (text, maintenance) = (of(&dbname), of("postgres"));
-        let options = Options { conninfo: Some(maintenance), ..Options::default() };
-        let admin = Conninfo::resolve(&options, &|_| None).map_err(setup)?;
-        let session = Session::connect(&admin, Purpose::Command).await.map_err(setup)?;
-        ledger::create_database(&session, &dbname).await.map_err(setup)?;
-        let conninfo = admin.with_dbname(dbname);
         let mut session = Session::connect(&conninfo, Purpose::Command).await.map_err(setup)?;
         ledger::migrate(&mut session).await.map_err(setup)?;
         ledger::create_effects(&session).await.map_err(setup)?;
@@ -87,7 +82,8 @@ impl<'a> Bench<'a> {
         ledger::mark_scratch(&session, &opened).await.map_err(setup)?;
         let ledger = Ledger::open(&session, profile).await.map_err(setup)?;
         let book = Book::new(conninfo.clone());
-        Ok(Self { worker, server, conninfo, text, session, ledger, book, patience })
+        let started = Mutex::default();
+        Ok(Self { worker, place, conninfo, session, ledger, book, patience, started })
     }
 
     /// Does something to the server, on a thread that may wait.
@@ -95,9 +91,7 @@ impl<'a> Bench<'a> {
         &self,
         f: impl FnOnce(&mut Server) -> Result<T, ServerError> + Send + 'static,
     ) -> Result<T, DrillError> {
-        let server = self.server.clone();
-        let run = move || f(&mut server.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(tokio::task::spawn_blocking(run).await.map_err(setup)??)
+        self.place.server(f).await
     }
 
     /// A session in place of the one that the server ended.
@@ -138,7 +132,10 @@ impl<'a> Bench<'a> {
         };
         let book = terms.book.unwrap_or_else(|| self.book.clone());
         let task = Task { book, takes: terms.takes, hang: terms.hang };
-        self.worker.start(Post { setup, task, sink: terms.sink })
+        let working = self.worker.start(Post { setup, task, sink: terms.sink });
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        started.push(working.task.abort_handle());
+        working
     }
 
     /// Waits for a state of the ledger, as long as patience lasts; gives the last tally either way.
@@ -198,6 +195,14 @@ impl<'a> Bench<'a> {
             });
         }
         Ok(verdict)
+    }
+}
+
+impl Drop for Bench<'_> {
+    /// However a drill ends, nothing of it goes on.
+    fn drop(&mut self) {
+        let started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        started.iter().for_each(AbortHandle::abort);
     }
 }
 

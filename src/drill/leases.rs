@@ -1,12 +1,9 @@
 //! Drills that break workers and what they hold.
 
-use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
-use tokio::time::sleep;
-
 use super::bench::{Bench, Terms, all_done, jobs, setup};
+use super::process::Process;
 use super::under::{Book, Hang, POISON};
 use super::{DrillError, Verdict};
 use crate::ledger::{NewJob, Tally};
@@ -16,23 +13,26 @@ const LEASE: Duration = Duration::from_secs(2);
 const FALLBACK: Duration = Duration::from_secs(1);
 
 pub(super) async fn worker_killed(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
-    bench.enqueue(20).await?;
-    let terms = Terms { lease: LEASE, fallback: FALLBACK, ..Terms::default() };
-    let victim = bench.work(Terms { hang: Some(Hang::AtOnce), ..terms.clone() });
+    enqueue_slow(bench, 20).await?;
+    let mut process = Process::start(bench, &["--lease", "2s"])?;
     let held = bench.wait(|t| t.running >= 10).await?.running;
-    // Nothing is given back, nothing is finished: the task and its sessions are gone from one moment to
-    // the next.
-    victim.task.abort();
-    let _ = victim.task.await;
+    process.kill().await?;
     let began = Instant::now();
-    let worker = bench.work(terms);
+    let worker = bench.work(Terms { lease: LEASE, fallback: FALLBACK, ..Terms::default() });
     bench.wait(|t| t.done == 20).await?;
     let took = began.elapsed();
     let mut verdict = bench.judge(vec![worker], all_done(20), Some(20)).await?;
-    verdict.evidence.push(format!("{held} were held by the dead worker"));
-    verdict.expect(held >= 10, || "the dead worker should have held 10".to_owned());
+    verdict.evidence.push(format!("{held} were held by the process when it was killed"));
+    verdict.expect(held == 10, || format!("it should hold a batch of 10 when it is killed, not {held}"));
     verdict.recovered(took);
     Ok(verdict)
+}
+
+/// Jobs that take a process, which sleeps as the payload says, half a minute each; the handlers of other
+/// workers do not look at it.
+async fn enqueue_slow(bench: &Bench<'_>, n: usize) -> Result<(), DrillError> {
+    let slow = NewJob { payload: r#"{"ms": 30000}"#.to_owned(), ..jobs("drill", 1).remove(0) };
+    bench.ledger.enqueue(&bench.session, &vec![slow; n]).await.map(drop).map_err(setup)
 }
 
 pub(super) async fn late_completion(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
@@ -111,11 +111,8 @@ const GRACE: Duration = Duration::from_secs(1);
 const SPARE: Duration = Duration::from_secs(10);
 
 pub(super) async fn worker_stopped(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
-    // Half a minute each for the process, which sleeps as the payload says; the worker of the second half
-    // does not look at it.
-    let slow = NewJob { payload: r#"{"ms": 30000}"#.to_owned(), ..jobs("drill", 1).remove(0) };
-    bench.ledger.enqueue(&bench.session, &vec![slow; 20]).await.map_err(setup)?;
-    let mut process = Process::start(bench)?;
+    enqueue_slow(bench, 20).await?;
+    let mut process = Process::start(bench, &["--grace", &format!("{}s", GRACE.as_secs())])?;
     let held = bench.wait(|t| t.running >= 10).await?.running;
     let began = Instant::now();
     process.terminate()?;
@@ -142,51 +139,4 @@ pub(super) async fn worker_stopped(bench: &Bench<'_>) -> Result<Verdict, DrillEr
     ));
     verdict.evidence.extend(rest.evidence);
     Ok(verdict)
-}
-
-/// A worker in a process of its own, which does not outlive the drill.
-struct Process(Child);
-
-impl Process {
-    fn start(bench: &Bench<'_>) -> Result<Self, DrillError> {
-        let program = bench.worker.program();
-        let (first, more) =
-            program.split_first().ok_or_else(|| setup("where this program is, is unknown"))?;
-        let grace = format!("{}s", GRACE.as_secs());
-        Command::new(first)
-            .args(more)
-            .args(["work", "--handler", "simulate", "--profile", bench.ledger.name()])
-            .args(["--batch", "10", "--concurrency", "10", "--grace", &grace])
-            .arg(&bench.text)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map(Self)
-            .map_err(|e| setup(format!("cannot run {}: {e}", first.to_string_lossy())))
-    }
-
-    fn terminate(&self) -> Result<(), DrillError> {
-        // Not waited for yet, so that the number is still its own.
-        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
-        let pid = pid.ok_or_else(|| setup("a process without a number"))?;
-        kill_process(pid, Signal::TERM).map_err(setup)
-    }
-
-    async fn wait(&mut self, within: Duration) -> Result<Option<ExitStatus>, DrillError> {
-        let end = Instant::now() + within;
-        loop {
-            match self.0.try_wait().map_err(setup)? {
-                None if Instant::now() < end => sleep(Duration::from_millis(20)).await,
-                status => return Ok(status),
-            }
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

@@ -1,23 +1,40 @@
-//! The fault drills: break something on a throwaway server, wait, and judge by the ledger's final state
-//! and by what the handlers did, never by the notifications that were received.
+//! The fault drills: break something, wait, and judge by the ledger's final state and by what the
+//! handlers did, never by the notifications that were received. On a throwaway server, or in scratch
+//! databases on a server that was named.
 
 mod bench;
 mod drills;
 mod leases;
+mod place;
+mod process;
 mod queue;
 mod server;
 mod under;
 mod wakeups;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use tokio::sync::watch;
 
-use crate::demo::{self, Server};
+use crate::pg::Conninfo;
+use bench::Bench;
 pub use drills::{ALL, Drill};
+use place::Place;
 pub use under::{Ours, Post, Task, Worker, Working};
+
+/// How one drill ended, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Its promise held.
+    Held,
+    /// Its promise was broken.
+    Broken,
+    /// It was not run: nothing is known.
+    NotRun,
+}
 
 /// How one drill ended.
 #[derive(Clone, Debug, Serialize)]
@@ -28,8 +45,10 @@ pub struct Report {
     pub breaks: &'static str,
     /// What must hold.
     pub promise: &'static str,
-    /// Whether it held.
-    pub held: bool,
+    /// Whether it held, where it was run.
+    pub outcome: Outcome,
+    /// Why it was not run.
+    pub not_run: Option<String>,
     /// What did not hold; empty when all did.
     pub broken: Vec<String>,
     /// Final states, effects, and what else was measured.
@@ -39,6 +58,18 @@ pub struct Report {
     pub recoveries_s: Vec<f64>,
     /// How long the drill took, the server's start not included, seconds.
     pub took_s: f64,
+}
+
+impl Report {
+    /// Whether it was run and held.
+    pub fn held(&self) -> bool {
+        self.outcome == Outcome::Held
+    }
+
+    /// Whether it was run and its promise was broken.
+    pub fn is_broken(&self) -> bool {
+        self.outcome == Outcome::Broken
+    }
 }
 
 /// The p95 of the recoveries of all reports, by nearest rank, in seconds; `None` without any.
@@ -81,11 +112,16 @@ pub struct Trial<'a> {
     pub worker: &'a dyn Worker,
     /// No drill waits longer for a state than this.
     pub patience: Duration,
+    /// Runs on this server, in databases that are created there and dropped again, and not on a throwaway
+    /// server. What breaks the server itself is not run then.
+    pub on: Option<Conninfo>,
+    /// Ends the drills when it turns true; what was created is removed before that.
+    pub stop: Option<watch::Receiver<bool>>,
 }
 
 impl Default for Trial<'_> {
     fn default() -> Self {
-        Self { pg_bin: None, worker: &Ours, patience: Duration::from_secs(60) }
+        Self { pg_bin: None, worker: &Ours, patience: Duration::from_secs(60), on: None, stop: None }
     }
 }
 
@@ -98,9 +134,31 @@ pub enum DrillError {
     /// The throwaway server.
     #[error(transparent)]
     Server(#[from] crate::demo::ServerError),
+    /// The server that was named.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The server that was named will not do.
+    #[error("no drills on {address}: {why}")]
+    Refused {
+        /// Where.
+        address: String,
+        /// Why not, and what to do.
+        why: String,
+    },
     /// A statement of the drill itself.
     #[error("the drill could not be set up: {0}")]
     Setup(String),
+    /// A scratch database could not be dropped.
+    #[error("the scratch database {name} could not be dropped: {why}; drop it by hand")]
+    Left {
+        /// Its name.
+        name: String,
+        /// The server's reason.
+        why: String,
+    },
+    /// Somebody asked for an end.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 fn names() -> String {
@@ -147,39 +205,66 @@ pub fn choose(wanted: &[String]) -> Result<Vec<&'static Drill>, DrillError> {
     Ok(chosen)
 }
 
-/// Runs drills one after the other, each on a database of its own on one throwaway server.
+/// Runs drills one after the other, each in a database of its own.
 ///
 /// # Errors
-/// The server or a drill's own preparation; a broken promise is a report, not an error.
+/// The server or a drill's own preparation; a broken promise is a report, not an error. Whatever ends it,
+/// scratch databases on a server that was named are dropped.
 pub async fn run(
     drills: &[&'static Drill],
     trial: &Trial<'_>,
     mut each: impl FnMut(&Report),
 ) -> Result<Vec<Report>, DrillError> {
-    let options = demo::Options { pg_bin: trial.pg_bin.clone(), ..demo::Options::default() };
-    let start = move || Server::start(options);
-    let server = tokio::task::spawn_blocking(start).await.map_err(bench::setup)??;
-    let server = Arc::new(Mutex::new(server));
+    let place = unless_stopped(trial, Place::open(trial)).await??;
     let mut reports = Vec::new();
     for drill in drills {
-        let place = (drill.name, drill.ledger);
-        let mut bench = bench::Bench::new(server.clone(), place, trial.worker, trial.patience).await?;
-        let began = Instant::now();
-        let verdict = drill.run(&mut bench).await?;
-        let report = Report {
-            name: drill.name,
-            breaks: drill.breaks,
-            promise: drill.promise,
-            held: verdict.broken.is_empty(),
-            broken: verdict.broken,
-            evidence: verdict.evidence,
-            recoveries_s: verdict.recoveries.iter().map(Duration::as_secs_f64).collect(),
-            took_s: began.elapsed().as_secs_f64(),
+        let report = match drill.needs_own_server.filter(|_| !place.is_own()) {
+            Some(why) => Report {
+                not_run: Some(format!("needs a server of its own: {why}")),
+                ..drill.report(Outcome::NotRun)
+            },
+            None => {
+                let scratch = place.create(drill.name).await?;
+                let ran = unless_stopped(trial, run_in(drill, place.clone(), &scratch, trial)).await;
+                place.remove(&scratch).await?;
+                ran??
+            }
         };
         each(&report);
         reports.push(report);
     }
     Ok(reports)
+}
+
+async fn run_in(
+    drill: &'static Drill,
+    place: Place,
+    scratch: &Conninfo,
+    trial: &Trial<'_>,
+) -> Result<Report, DrillError> {
+    let under = (trial.worker, trial.patience);
+    let mut bench = Bench::new(place, scratch.clone(), drill.ledger, under).await?;
+    let began = Instant::now();
+    let verdict = drill.run(&mut bench).await?;
+    let held = if verdict.broken.is_empty() { Outcome::Held } else { Outcome::Broken };
+    Ok(Report {
+        broken: verdict.broken,
+        evidence: verdict.evidence,
+        recoveries_s: verdict.recoveries.iter().map(Duration::as_secs_f64).collect(),
+        took_s: began.elapsed().as_secs_f64(),
+        ..drill.report(held)
+    })
+}
+
+/// Does something, and drops it half done when somebody asks for an end.
+async fn unless_stopped<T>(trial: &Trial<'_>, what: impl Future<Output = T>) -> Result<T, DrillError> {
+    let Some(mut stop) = trial.stop.clone() else { return Ok(what.await) };
+    tokio::select! {
+        biased;
+        // An asker that went away will not ask any more.
+        Ok(_) = stop.wait_for(|stop| *stop) => Err(DrillError::Interrupted),
+        done = what => Ok(done),
+    }
 }
 
 #[cfg(test)]
@@ -195,16 +280,8 @@ mod tests {
 
     #[test]
     fn the_recovery_p95_is_the_nearest_rank_over_all_drills() {
-        let report = |times: &[f64]| Report {
-            name: "",
-            breaks: "",
-            promise: "",
-            held: true,
-            broken: Vec::new(),
-            evidence: Vec::new(),
-            recoveries_s: times.to_vec(),
-            took_s: 0.0,
-        };
+        let report =
+            |times: &[f64]| Report { recoveries_s: times.to_vec(), ..ALL[0].report(Outcome::Held) };
         assert_eq!(recovery_p95(&[report(&[])]), None);
         assert_eq!(recovery_p95(&[report(&[3.0])]), Some(3.0));
         let twenty: Vec<f64> = (1..=20).map(f64::from).collect();

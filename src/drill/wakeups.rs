@@ -1,5 +1,6 @@
 //! Drills that break wake-ups.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use super::bench::{Bench, Terms, all_done, setup};
 use super::{DrillError, Verdict};
 use crate::ledger;
 use crate::model::{Event, Wake};
-use crate::pg::{ListenConfig, ListenState, Listener};
+use crate::pg::{ListenConfig, ListenState, Listener, Purpose, Session};
 
 pub(super) async fn listener_down(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
     bench.enqueue(100).await?;
@@ -22,6 +23,9 @@ pub(super) async fn listener_down(bench: &Bench<'_>) -> Result<Verdict, DrillErr
     verdict.recovered(took);
     Ok(verdict)
 }
+
+/// Wake-ups of one commit.
+const EQUAL: usize = 1000;
 
 pub(super) async fn one_commit(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
     let heard = Arc::new(AtomicU64::new(0));
@@ -40,15 +44,37 @@ pub(super) async fn one_commit(bench: &Bench<'_>) -> Result<Verdict, DrillError>
         .await
         .map_err(|_| setup("the listener ended"))?;
     let worker = bench.work(Terms::default());
-    // One job goes before, so that the worker is known to be at work, and its wake-up is counted, too.
+    // One job goes before, so that the worker is known to be at work.
     bench.enqueue(1).await?;
     bench.wait(|t| t.done == 1).await?;
-    bench.enqueue(1000).await?;
+    let before = heard.load(Ordering::Relaxed);
+    let payloads = vec!["{}".to_owned(); EQUAL];
+    ledger::enqueue_one_by_one(&bench.session, "drill", &payloads).await.map_err(setup)?;
     bench.wait(|t| t.done == 1001).await?;
-    let wakeups = heard.load(Ordering::Relaxed);
+    let wakeups = heard.load(Ordering::Relaxed).saturating_sub(before);
     let mut verdict = bench.judge(vec![worker], all_done(1001), Some(1001)).await?;
-    verdict.evidence.push(format!("{wakeups} wake-ups heard for two commits"));
-    verdict.expect(wakeups == 2, || format!("two commits should be two wake-ups, not {wakeups}"));
+    // For information: how many arrive is the server's affair, and no promise hangs on it.
+    verdict.evidence.push(format!("{wakeups} of {EQUAL} equal wake-ups heard"));
+    Ok(verdict)
+}
+
+/// A job is committed when the worker's startup scan has looked and is not yet over. Its wake-up is all
+/// that tells of it: who begins to listen only now waits for the fallback.
+pub(super) async fn late_commit(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
+    let gate = Session::connect(&bench.conninfo, Purpose::Command).await.map_err(setup)?;
+    ledger::shut_gate(&gate).await.map_err(setup)?;
+    let worker = bench.work(Terms::default());
+    let waiting = async || ledger::at_gate(&bench.session).await;
+    let waiting = bench.until(waiting, |n| *n > 0).await.map_err(setup)?;
+    bench.enqueue(1).await?;
+    ledger::open_gate(&gate).await.map_err(setup)?;
+    let began = Instant::now();
+    bench.wait(|t| t.done == 1).await?;
+    let took = began.elapsed();
+    let mut verdict = bench.judge(vec![worker], all_done(1), Some(1)).await?;
+    verdict.expect(waiting > 0, || "the worker should look at its start".to_owned());
+    verdict.evidence.push("committed after the startup scan had looked and before it was over".to_owned());
+    verdict.recovered(took);
     Ok(verdict)
 }
 
@@ -101,11 +127,19 @@ enum Cut {
 const IDLE_S: f64 = 0.3;
 
 pub(super) async fn listener_cut(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
+    cut(bench, &[Cut::Terminated, Cut::Terminated]).await
+}
+
+pub(super) async fn listener_frozen(bench: &Bench<'_>) -> Result<Verdict, DrillError> {
+    cut(bench, &[Cut::Frozen]).await
+}
+
+async fn cut(bench: &Bench<'_>, cuts: &[Cut]) -> Result<Verdict, DrillError> {
     let worker = bench.work(Terms { takes: Duration::from_millis(500), ..Terms::default() });
     let mut verdict = Verdict::default();
     let mut done = 0;
     let mut gone = Vec::new();
-    for cut in [Cut::Terminated, Cut::Terminated, Cut::Frozen] {
+    for cut in cuts.iter().copied() {
         // With jobs in hand: none of them may be begun again.
         listening(bench, &mut gone).await?;
         bench.enqueue(5).await?;
@@ -122,8 +156,7 @@ pub(super) async fn listener_cut(bench: &Bench<'_>) -> Result<Verdict, DrillErro
         done += 5;
         bench.wait(|t| t.done == done).await?;
         // With a worker that waits: from now on only its next scan can find anything.
-        let idle = async || ledger::idle_for(&bench.session).await;
-        bench.until(idle, |s| s.is_none_or(|s| s > IDLE_S)).await.map_err(setup)?;
+        settled(bench).await?;
         let began = if cut == Cut::Frozen {
             bench.enqueue(10).await?;
             began
@@ -145,10 +178,30 @@ pub(super) async fn listener_cut(bench: &Bench<'_>) -> Result<Verdict, DrillErro
         verdict.recovered(began.elapsed());
         verdict.evidence.push(format!("{cut:?}: mended after {:.1} s", began.elapsed().as_secs_f64()));
     }
-    let rest = bench.judge(vec![worker], all_done(45), Some(45)).await?;
+    let all = 15 * cuts.len() as u64;
+    let rest = bench.judge(vec![worker], all_done(all), Some(all)).await?;
     verdict.broken.extend(rest.broken);
     verdict.evidence.extend(rest.evidence);
     Ok(verdict)
+}
+
+/// Waits until the worker has looked at everything it was told of. One that opens a session for each look
+/// has none in between: it has to have none for as long.
+async fn settled(bench: &Bench<'_>) -> Result<(), DrillError> {
+    let none_since = Cell::new(None::<Instant>);
+    let idle = async || ledger::idle_for(&bench.session).await;
+    let settled = |idle: &Option<f64>| match idle {
+        Some(seconds) => {
+            none_since.set(None);
+            *seconds > IDLE_S
+        }
+        None => {
+            let since = none_since.get().unwrap_or_else(Instant::now);
+            none_since.set(Some(since));
+            since.elapsed().as_secs_f64() > IDLE_S
+        }
+    };
+    bench.until(idle, settled).await.map(drop).map_err(setup)
 }
 
 /// Waits for a listen session that has not been cut yet, and adds it to those that will have been.

@@ -35,8 +35,9 @@ pub use load::{Load, load, server_now};
 pub use migrate::{Migrated, migrate, migrations};
 pub use open::{LedgerError, Problem, detect, open_all};
 pub use practice::{
-    create_database, expire_leases, fill_queue, idle_for, listen_in_transaction, listeners, terminate,
-    terminate_listeners,
+    Host, are_pooled, at_gate, close_to_others, create_database, drop_database, enqueue_one_by_one,
+    expire_leases, fill_queue, host, idle_for, leased_by, listen_in_transaction, listeners, open_gate,
+    shut_gate, terminate, terminate_listeners,
 };
 pub use prune::{Pruned, RetentionProblem};
 pub use read::{CappedCounts, LeaseRow};

@@ -2,35 +2,72 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One fault of the demo's menu.
+/// One fault of the demo's menu. Between them they are what the drills break, as far as it can be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// Terminate the listen sessions of the dashboard and of the workers.
     KillListener,
-    /// A worker takes jobs and dies without a word, leaving its leases behind.
-    CrashWorker,
-    /// Every worker dies at once, leaving its leases behind; again to start them anew.
-    KillWorkers,
+    /// Stop one listen session in its tracks for a while: its socket stays open and says nothing.
+    FreezeListener,
+    /// A hundred jobs are committed while no worker is there; then they come back.
+    ListenerDown,
+    /// A listener leaves a transaction open, so that the notification queue cannot shrink; again to end it.
+    HoldQueue,
     /// Producers go on committing jobs, but send no wake-up; again to switch it back.
     MuteWakeups,
-    /// A thousand jobs in one commit: one notification.
+    /// A thousand jobs with a wake-up each in one commit: one notification.
     Burst,
+    /// A worker takes jobs and dies without a word, leaving its leases behind.
+    CrashWorker,
+    /// A worker is asked to stop in the middle of its work, as by SIGTERM, and starts again.
+    StopWorker,
+    /// Every worker dies at once, leaving its leases behind; again to start them anew.
+    KillWorkers,
+    /// A publisher dies with messages that it has published and not marked as SENT.
+    CrashPublisher,
+    /// A job that fails at every attempt.
+    Poison,
+    /// The server is restarted in order.
+    RestartFast,
+    /// The server crashes, and comes back by recovery.
+    RestartImmediate,
 }
 
 impl Fault {
     /// Every fault, in menu order.
-    pub const ALL: [Self; 5] =
-        [Self::KillListener, Self::CrashWorker, Self::KillWorkers, Self::MuteWakeups, Self::Burst];
+    pub const ALL: [Self; 13] = [
+        Self::KillListener,
+        Self::FreezeListener,
+        Self::ListenerDown,
+        Self::HoldQueue,
+        Self::MuteWakeups,
+        Self::Burst,
+        Self::CrashWorker,
+        Self::StopWorker,
+        Self::KillWorkers,
+        Self::CrashPublisher,
+        Self::Poison,
+        Self::RestartFast,
+        Self::RestartImmediate,
+    ];
 
     /// The menu line.
     pub fn title(self) -> &'static str {
         match self {
-            Self::KillListener => "kill the listener",
-            Self::CrashWorker => "crash a worker that holds leases",
-            Self::KillWorkers => "kill every worker (again: start them)",
+            Self::KillListener => "kill the listeners",
+            Self::FreezeListener => "freeze a listener for half a minute",
+            Self::ListenerDown => "commit 100 jobs while no worker is there",
+            Self::HoldQueue => "a listener in a long transaction (again: end it)",
             Self::MuteWakeups => "mute the wake-ups (again: unmute)",
-            Self::Burst => "burst of 1000 jobs in one commit",
+            Self::Burst => "1000 jobs and wake-ups in one commit",
+            Self::CrashWorker => "crash a worker that holds leases",
+            Self::StopWorker => "stop a worker in order, as SIGTERM does",
+            Self::KillWorkers => "kill every worker (again: start them)",
+            Self::CrashPublisher => "crash a publisher before SENT",
+            Self::Poison => "a job that fails at every attempt",
+            Self::RestartFast => "restart the server, fast",
+            Self::RestartImmediate => "crash the server, and start it again",
         }
     }
 
@@ -38,10 +75,18 @@ impl Fault {
     pub fn expect(self) -> &'static str {
         match self {
             Self::KillListener => "a loss with its SQLSTATE, then a recovery time",
-            Self::CrashWorker => "leases turn expired, then are taken again",
-            Self::KillWorkers => "no worker alive; leases expire and stay until R frees them and w drains",
+            Self::FreezeListener => "silence, a heartbeat unanswered within 12 s, a reconnect, its scan",
+            Self::ListenerDown => "ready jobs pile up; the startup scan finds them all",
+            Self::HoldQueue => "the queue's usage climbs; Sessions shows who holds it",
             Self::MuteWakeups => "jobs found by fallback; the oldest age climbs to the interval",
             Self::Burst => "one wake-up, a thousand jobs drained",
+            Self::CrashWorker => "leases turn expired, then are taken again",
+            Self::StopWorker => "it ends what it has in hand and leaves no lease",
+            Self::KillWorkers => "no worker alive; leases expire and stay until R frees them and w drains",
+            Self::CrashPublisher => "p for the outbox: its leases expire, the messages go out again",
+            Self::Poison => "it is tried five times, further and further apart, and ends failed",
+            Self::RestartFast => "sessions end with 57P01, everybody comes back and scans",
+            Self::RestartImmediate => "sessions break, recovery, everybody comes back and scans",
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Manual: "libpq: Connection Strings" and "Environment Variables". What is not supported yet is
 //! refused by name, never ignored.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -258,6 +259,38 @@ impl Conninfo {
         clean(&format!("{}@{}/{}", self.user, hosts.join(","), self.dbname))
     }
 
+    /// The same for another process, as environment variables: arguments are seen by everybody on the
+    /// machine, an environment only by its owner. The password is in it, if there is one.
+    pub fn environment(&self) -> Vec<(&'static str, OsString)> {
+        let list = |f: &dyn Fn(&(Host, u16)) -> OsString| {
+            self.hosts.iter().map(f).collect::<Vec<_>>().join(OsStr::new(","))
+        };
+        let host = list(&|(host, _)| match host {
+            Host::Tcp(name) => name.into(),
+            Host::Socket(dir) => dir.into(),
+        });
+        let sslmode = match self.sslmode {
+            SslMode::Disable => "disable",
+            SslMode::Prefer => "prefer",
+            SslMode::Require => "require",
+            SslMode::VerifyCa => "verify-ca",
+            SslMode::VerifyFull => "verify-full",
+        };
+        let mut all = vec![
+            ("PGHOST", host),
+            ("PGPORT", list(&|(_, port)| port.to_string().into())),
+            ("PGUSER", OsString::from(&self.user)),
+            ("PGDATABASE", OsString::from(&self.dbname)),
+            // Empty is not given, whatever this process has in its own environment.
+            ("PGPASSWORD", self.password.as_ref().map(Secret::reveal).unwrap_or_default().into()),
+            ("PGSSLMODE", sslmode.into()),
+            ("PGCONNECT_TIMEOUT", self.connect_timeout.as_secs().to_string().into()),
+            ("PGAPPNAME", OsString::from(&self.application_name)),
+        ];
+        all.extend(self.sslrootcert.iter().map(|path| ("PGSSLROOTCERT", path.into())));
+        all
+    }
+
     /// The same server, another database.
     pub fn with_dbname(&self, dbname: impl Into<String>) -> Self {
         Self { dbname: dbname.into(), ..self.clone() }
@@ -487,6 +520,20 @@ mod tests {
                 assert!(!e.contains(piece), "{uri} → {e}");
             }
             assert!(!e.contains('\n'));
+        }
+    }
+
+    #[test]
+    fn the_environment_of_another_process_leads_to_the_same_place() {
+        for text in [
+            "postgres://me:p%40ss%3Aw%2F@db-1:6000,db-2:6001/shop?sslmode=require&connect_timeout=7",
+            "host='/tmp/a b' user=u dbname='o''s' application_name=x sslmode=verify-full sslrootcert=/r.crt",
+        ] {
+            let here = resolve(&text.replace("''", "\\'"), &[]).unwrap();
+            let env = here.environment();
+            let of =
+                |k: &str| env.iter().find(|(n, _)| *n == k).map(|(_, v)| v.to_str().unwrap().to_owned());
+            assert_eq!(Conninfo::resolve(&Options::default(), &of).unwrap(), here);
         }
     }
 

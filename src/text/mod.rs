@@ -14,4 +14,4 @@ pub use ident::{CHANNEL_MAX_BYTES, channel_problem, qualified, quote_ident, quot
 pub use people::{age, ago, bytes_count, count, percent, rate};
 pub use statement::without_literals;
 pub use time::{keep_text, parse_keep, parse_time, time_text};
-pub use width::{fit, fit_middle, pad_left, width};
+pub use width::{fit, fit_middle, pad_left, width, wrap};

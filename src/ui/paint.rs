@@ -3,9 +3,9 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use unicode_segmentation::UnicodeSegmentation;
 
 use super::{Role, Ui};
+pub(super) use crate::text::wrap;
 use crate::text::{fit, width};
 
 /// A piece of a line.
@@ -107,37 +107,6 @@ pub(super) fn clear(buf: &mut Buffer, area: Rect) {
     }
 }
 
-/// `text` broken at spaces into lines of at most `cells`; a word that is too long is broken itself.
-pub(super) fn wrap(text: &str, cells: usize) -> Vec<String> {
-    let cells = cells.max(1);
-    let mut out = Vec::new();
-    for raw in text.lines() {
-        let mut row = String::new();
-        let indent: String = raw.chars().take_while(|c| *c == ' ').collect();
-        let indent = if width(&indent) < cells / 2 { indent } else { String::new() };
-        for word in raw.split(' ').filter(|w| !w.is_empty()) {
-            let gap = usize::from(!row.is_empty());
-            if width(&row) + gap + width(word) <= cells && !row.is_empty() {
-                row.push(' ');
-                row.push_str(word);
-                continue;
-            }
-            if !row.is_empty() {
-                out.push(std::mem::take(&mut row));
-            }
-            row.push_str(&indent);
-            for g in word.graphemes(true) {
-                if width(&row) + width(g) > cells && !row.is_empty() {
-                    out.push(std::mem::take(&mut row));
-                }
-                row.push_str(g);
-            }
-        }
-        out.push(row);
-    }
-    out
-}
-
 /// Replaces everything beyond ASCII, chrome by its likeness and text by `?`.
 pub(super) fn to_ascii(buf: &mut Buffer) {
     let area = buf.area;
@@ -204,15 +173,6 @@ fn ascii_for(symbol: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_wraps_at_spaces_and_breaks_only_what_is_too_long() {
-        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrap("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
-        assert_eq!(wrap("担当者です", 4), ["担当", "者で", "す"]);
-        assert_eq!(wrap("", 4), Vec::<String>::new());
-        assert_eq!(wrap("a\n  b c", 9), ["a", "  b c"]);
-    }
 
     #[test]
     fn in_ascii_nothing_else_is_left_and_columns_stay() {

@@ -290,7 +290,15 @@ fn faults_are_there_in_the_demo_only() {
     let mut app = connected(Setup { faults: Fault::ALL.to_vec(), ..setup() });
     keys(&mut app, "F");
     press(&mut app, Key::Down);
-    assert_eq!(press(&mut app, Key::Enter), [Intent::Fault(Fault::CrashWorker)]);
+    assert_eq!(press(&mut app, Key::Enter), [Intent::Fault(Fault::FreezeListener)]);
+    // Each line has a key of its own, also beyond the ninth.
+    for (key, fault) in "123456789abcd".chars().zip(Fault::ALL) {
+        keys(&mut app, "F");
+        assert_eq!(press(&mut app, Key::Char(key)), [Intent::Fault(fault)]);
+    }
+    keys(&mut app, "F");
+    assert_eq!(press(&mut app, Key::Char('e')), [], "no such line");
+    assert!(app.dialog().is_some());
 }
 
 #[test]

@@ -22,9 +22,11 @@ pub enum Flaw {
     None,
     /// Looks only when it is woken: never at its start.
     NoStartupScan,
+    /// Begins to listen when its first scan is over.
+    ListensAfterScan,
     /// Never looks without a wake-up.
     NoFallback,
-    /// Takes one job for each wake-up.
+    /// Trusts the number of wake-ups: takes one job for each.
     OneJobPerWakeup,
     /// Leaves the jobs of dead workers alone.
     NoTakeover,
@@ -103,6 +105,9 @@ impl Life {
             listen_in_transaction(&session, &config.channels[0]).await.unwrap();
             second = Some(session);
         }
+        if self.has(Flaw::ListensAfterScan) {
+            self.drain().await.unwrap();
+        }
         let listener = Listener::start(config, Arc::new(|_: Event| ()));
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => {}
@@ -114,7 +119,7 @@ impl Life {
     async fn live(&self, listener: &Listener) {
         let mut wakes = listener.wakes();
         let mut state = listener.state();
-        let mut due = !self.has(Flaw::NoStartupScan);
+        let mut due = !self.has(Flaw::NoStartupScan) && !self.has(Flaw::ListensAfterScan);
         let _ = state.wait_for(|s| matches!(s, ListenState::Up { .. })).await;
         loop {
             if due && self.drain().await.is_err() {

@@ -7,11 +7,11 @@ use ratatui::layout::Rect;
 use super::lease::{expiry, heartbeat, seconds};
 use super::{details, release};
 use crate::app::Screen;
-use crate::app::dialog::{Bulk, BulkPhase, Dialog};
+use crate::app::dialog::{Bulk, BulkPhase, Dialog, FAULT_KEYS};
 use crate::app::events::leases;
 use crate::config::keys::Action;
 use crate::model::{Fault, Holder, Lease};
-use crate::text::{age, count, fit};
+use crate::text::{age, count, fit, width};
 use crate::ui::paint::{self, Piece};
 use crate::ui::screens::leases::attempts;
 use crate::ui::{Role, Ui};
@@ -48,7 +48,7 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, dialog: &Dia
             (ask.title.clone(), rows, Role::Warn)
         }
         Dialog::Faults { list, at } => {
-            ("Break something".to_owned(), fault_rows(ui, list, *at), Role::Warn)
+            ("Break something".to_owned(), fault_rows(ui, list, *at, cells), Role::Warn)
         }
         Dialog::Notice { title, lines } => {
             let mut rows = text_rows(ui, lines, cells);
@@ -244,23 +244,30 @@ pub(super) fn fencing_role(verdict: &str) -> Role {
     if verdict.starts_with("NOT") { Role::Critical } else { Role::Text }
 }
 
-fn fault_rows(ui: Ui<'_>, list: &[Fault], at: usize) -> Rows {
+fn fault_rows(ui: Ui<'_>, list: &[Fault], at: usize, cells: usize) -> Rows {
     let mut rows = Rows::new();
-    for (i, fault) in list.iter().enumerate() {
+    for (i, (fault, key)) in list.iter().zip(FAULT_KEYS.chars()).enumerate() {
         let chosen = i == at;
         let style = if chosen { ui.style(Role::Selection) } else { ui.style(Role::Text) };
         rows.push(vec![
             (if chosen { "▶ ".to_owned() } else { "  ".to_owned() }, ui.style(Role::Accent)),
-            (format!("{} ", i + 1), ui.style(Role::Key)),
+            (format!("{key} "), ui.style(Role::Key)),
             (fault.title().to_owned(), style),
         ]);
-        rows.push(vec![(format!("    look for: {}", fault.expect()), ui.style(Role::Dim))]);
     }
     rows.push(Vec::new());
-    let digits = format!("1-{}", list.len().min(9));
+    // Only of the marked one: all of them would not fit into a small terminal. As wide as the widest, so
+    // that the frame keeps still.
+    let expects = |f: &Fault| format!("look for: {}", f.expect());
+    let widest = list.iter().map(|f| width(&expects(f))).max().unwrap_or(0).min(cells);
+    let look = list.get(at).map(expects).unwrap_or_default();
+    rows.push(vec![(fit(&look, widest), ui.style(Role::Dim))]);
+    rows.push(Vec::new());
+    let last = FAULT_KEYS.chars().nth(list.len().saturating_sub(1)).unwrap_or('1');
+    let range = if last > '9' { format!("1-9 a-{last}") } else { format!("1-{last}") };
     rows.push(keys(
         ui,
-        &[(&digits, "do that one at once"), ("Enter", "do the marked one"), ("Esc", "back")],
+        &[(&range, "do that one at once"), ("Enter", "do the marked one"), ("Esc", "back")],
     ));
     rows
 }
