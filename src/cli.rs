@@ -81,7 +81,7 @@ pub struct Dashboard {
     /// Pause between samples [default: 1s].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub interval: Option<Duration>,
-    /// Handler of the embedded worker (practice only: the ledger must be marked as scratch).
+    /// Handler of the embedded worker, over that of the configuration file; exec runs the command of the file.
     #[arg(long, value_name = "HANDLER")]
     pub handler: Option<HandlerName>,
     /// How it looks.
@@ -102,7 +102,7 @@ pub enum HandlerName {
     Simulate,
     /// Does nothing.
     Noop,
-    /// Runs the command after "--" for each job: payload on standard input, exit 0 is done, 75 is later.
+    /// Runs a command for each job, that after "--" or that of the configuration file: payload on standard input, exit 0 is done, 75 is later.
     Exec,
 }
 
@@ -161,13 +161,14 @@ pub struct Demo {
 pub struct Work {
     /// Connection string or database name.
     pub conninfo: Option<String>,
-    /// What to do with a job. simulate and noop do no work: the ledger must be marked as scratch.
+    /// What to do with a job; without it, what the configuration file says. simulate and noop do no work: the
+    /// ledger must be marked as scratch.
     #[arg(long, value_name = "HANDLER")]
-    pub handler: HandlerName,
+    pub handler: Option<HandlerName>,
     /// With --handler exec: longest that a command may run; then it is stopped, a failed attempt.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub job_timeout: Option<Duration>,
-    /// With --handler exec: the program and its arguments.
+    /// The program and its arguments, for --handler exec.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,
     /// End when nothing is due and nothing is held by this worker.

@@ -116,6 +116,49 @@ async fn what_was_done_long_ago_is_deleted_and_counted_and_zero_keeps_nothing() 
     assert_eq!(left, 1, "that of the first run");
 }
 
+/// A configuration file of this test's own.
+fn config(name: &str, text: &str) -> String {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[tokio::test]
+async fn the_command_of_the_configuration_file_is_run_and_flags_go_over_it() {
+    let db = database().await;
+    assert_eq!(run(&["migrate", db.conninfo()], &[], "").code, 0);
+    let client = db.connect().await;
+    let file = config(
+        "command.toml",
+        "[worker]\ncommand = [\"sh\", \"-c\", 'exit $(($PGWAKE_JOB_ID + $1))', \"sh\", \"2\"]\njob_timeout = \"1s\"\n",
+    );
+    let work = |more: &[&str]| {
+        let args = ["work", db.conninfo(), "--config", &file, "--until-empty"];
+        run(&[&args, more].concat(), &[], "")
+    };
+    let job = "truncate pgwake.jobs restart identity; insert into pgwake.jobs (job_type, max_attempts) values ('t', 1)";
+    client.batch_execute(job).await.unwrap();
+    let error = async || -> String {
+        client.query_one("select last_error from pgwake.jobs", &[]).await.unwrap().get(0)
+    };
+    assert_eq!(work(&[]).out, "done 0  failed 1  lost 0  given back 0\n");
+    assert_eq!(error().await, "exit status 3");
+    client.batch_execute(job).await.unwrap();
+    assert_eq!(work(&["--", "sh", "-c", "exit 4"]).code, 0);
+    assert_eq!(error().await, "exit status 4");
+    client.batch_execute(job).await.unwrap();
+    assert_eq!(work(&["--", "sleep", "60"]).code, 0);
+    assert_eq!(error().await, "stopped at its deadline of 1s");
+    client.batch_execute(job).await.unwrap();
+    fails(&work(&["--handler", "noop"]), 1, &["not marked as scratch"]);
+    let missing = config("missing.toml", "[worker]\ncommand = [\"no-such-program-anywhere\"]\n");
+    let args = ["work", db.conninfo(), "--config", &missing];
+    fails(&run(&args, &[], ""), 2, &["no-such-program-anywhere", "no such program"]);
+    let held: i64 =
+        client.query_one("select count(*) from pgwake.jobs where attempts > 0", &[]).await.unwrap().get(0);
+    assert_eq!(held, 0, "nothing was claimed");
+}
+
 #[tokio::test]
 async fn status_is_one_json_object_with_an_entry_per_ledger_and_no_escape_byte() {
     let db = scratch().await;
@@ -241,7 +284,8 @@ async fn bad_input_is_one_line_with_the_right_exit_code() {
     fails(&run(&["status", &format!("{d} dbname=nowhere")], &[], ""), 1, &["3D000", "nowhere", "-d"]);
     fails(&run(&["status", "--profile", "jbos", d], &[], ""), 1, &["jbos", "jobs, outbox, jobs-plain"]);
     fails(&run(&["enqueue", "mail", "{oops", "-d", d], &[], ""), 2, &["PAYLOAD", "not JSON"]);
-    fails(&run(&["work", d], &[], ""), 2, &["--handler"]);
+    fails(&run(&["work", d], &[], ""), 2, &["--handler", "-- ./job", "command in [worker]"]);
+    fails(&run(&["work", "--job-timeout", "5s", d], &[], ""), 2, &["--job-timeout"]);
     fails(&run(&["--bogus"], &[], ""), 2, &["--bogus", "--help"]);
     fails(&run(&["work", "--handler", "noop", "--debounce", "5s", d], &[], ""), 2, &["100ms and 300ms"]);
     fails(&run(&["work", "--handler", "noop", "--lease", "1ms", d], &[], ""), 2, &["1s and 24h"]);

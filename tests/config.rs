@@ -112,6 +112,8 @@ fn everything_that_is_given_is_taken() {
     let s = Settings::parse(&text, "x").unwrap();
     assert_eq!((s.theme.as_str(), s.sampling.interval.as_millis(), s.sampling.cap), ("nord", 250, 10_000));
     assert_eq!((s.thresholds.oldest_ready_s, s.worker.budget), (120.0, None));
+    assert_eq!(s.handling.command, ["./job", "", "it's\ttwo\n"]);
+    assert_eq!(s.handling.job_timeout, Some(std::time::Duration::from_secs(300)));
     assert_eq!(s.worker.keep, Some(std::time::Duration::from_secs(604_800)));
     assert_eq!(s.keys.lookup(Key::Char('W'), |_| true), Some(Action::Worker));
     assert_eq!(s.keys.lookup(Key::Char('w'), |_| true), None);

@@ -338,8 +338,8 @@ async fn ids_that_do_not_grow_are_all_looked_at() {
             "create table things (like pgwake.jobs including all);
              alter table things alter id drop identity;
              alter table things alter id type uuid using gen_random_uuid();
-             insert into things (id, job_type, status, finished_at)
-             select gen_random_uuid(), 't', 'done', now() + interval '1 h' from generate_series(1, 3000);
+             insert into things (id, job_type, status, created_at, finished_at)
+             select gen_random_uuid(), 't', 'done', 'infinity', 'infinity' from generate_series(1, 3000);
              insert into things (id, job_type, status, created_at, finished_at)
              values ('ffffffff-ffff-ffff-ffff-ffffffffffff', 'old', 'done', '-infinity', now() - interval '2 h')",
         )

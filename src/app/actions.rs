@@ -122,12 +122,15 @@ pub(super) fn toggle_worker(app: &mut App, now: Now) -> Vec<Intent> {
                 return Vec::new();
             }
             let on: Vec<&str> = app.world.ledgers.iter().map(|l| l.name.as_str()).collect();
+            let mut lines = vec![format!("It claims and runs jobs of: {}.", on.join(", "))];
+            if let Some(command) = &app.setup.runs {
+                lines.push(format!("For each job it runs: {command}"));
+                lines.push("This is real work: exit status 0 marks the job as done.".to_owned());
+            }
+            lines.push(format!("Handler: {handler}. w again stops it."));
             app.dialog = Some(Dialog::Ask(Ask {
                 title: "Start a worker in this program".to_owned(),
-                lines: vec![
-                    format!("It claims and runs jobs of: {}.", on.join(", ")),
-                    format!("Handler: {handler}. w again stops it."),
-                ],
+                lines,
                 intent: Intent::Worker { on: true },
             }));
         }

@@ -35,6 +35,9 @@ pub struct Setup {
     pub faults: Vec<Fault>,
     /// Whether a worker can run here.
     pub worker: WorkerSetup,
+    /// What it would run for each job. An argument may be a secret, so it is in no recording.
+    #[serde(skip)]
+    pub runs: Option<String>,
     /// Why actions are off on this side, if they are.
     pub read_only: Option<String>,
     /// The keys. They belong to the person, not to a recording.
@@ -70,6 +73,7 @@ impl Setup {
             bar: None,
             faults: Vec::new(),
             worker: WorkerSetup::Unavailable { how: "no handler is configured".to_owned() },
+            runs: None,
             read_only: None,
             keys: Keymap::default(),
             themes: Vec::new(),

@@ -6,26 +6,30 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 
+use super::handler::{Flags, Job};
 use super::hands::{Crew, Hands};
 use super::pause::{self, Rest};
 use super::screen::{self, Exit, ScreenError, ScreenOptions};
 use super::{Failure, Outcome, conninfo, profiles, recorder, runtime, settings};
 use crate::app;
-use crate::cli::{Connect, Dashboard, HandlerName};
+use crate::cli::{Connect, Dashboard};
 use crate::config::{self, Settings, Target};
 use crate::demo::Demo;
 use crate::model::Sink;
 use crate::monitor::{self, AuditFile, Feed, Operator, Sampler, Slow};
 use crate::pg::{ListenConfig, Listener};
-use crate::worker::{self, Practice};
+use crate::worker;
 
 /// Leaving may take this long: what is in hand ends or is given back, then the program ends regardless.
 const LEAVE: Duration = Duration::from_secs(2);
 
+/// Beyond that: how long commands may take that have been told to end, before they are killed.
+const COMMANDS_LEAVE: Duration = Duration::from_secs(4);
+
 /// What the network side of a dashboard needs.
 pub(super) struct Network {
     pub monitor: monitor::Setup,
-    pub handler: Option<Practice>,
+    pub handler: Option<Job>,
     pub worker: config::Worker,
     pub demo: Option<Arc<Demo>>,
 }
@@ -53,11 +57,12 @@ pub(super) fn run(connect: &Connect, text: Option<String>, args: &Dashboard) -> 
         thresholds: found.settings.thresholds,
         read_only: read_only.clone(),
     };
-    let handler = match args.handler {
-        None => None,
-        Some(name) => Some(practice(name).ok_or_else(|| {
-            Failure::usage("--handler exec: commands are run by pgwake work, not beside the dashboard")
-        })?),
+    let flags = Flags { name: args.handler, command: &[], job_timeout: None };
+    let (handler, why_none) = match Job::find(&flags, &found.settings.handling) {
+        Ok(job) => (job, None),
+        // One that was not asked for on the command line does not keep anybody from looking.
+        Err(failure) if args.handler.is_none() => (None, Some(failure.line)),
+        Err(failure) => return Err(failure),
     };
     let mut options = settings::screen(&found, &args.looks, start);
     let mut setup = app::Setup::new(monitor.conninfo.address());
@@ -68,12 +73,11 @@ pub(super) fn run(connect: &Connect, text: Option<String>, args: &Dashboard) -> 
     setup.thresholds = monitor.thresholds;
     setup.fallback_s = found.settings.worker.fallback.as_secs_f64();
     setup.lease_s = found.settings.worker.lease.as_secs_f64();
-    setup.worker = match args.handler {
-        Some(name) => app::WorkerSetup::Available { handler: handler_word(name).to_owned() },
-        None => app::WorkerSetup::Unavailable {
-            how: "start pgwake with --handler simulate or noop, on a ledger marked as scratch".to_owned(),
-        },
+    setup.worker = match &handler {
+        Some(job) => app::WorkerSetup::Available { handler: job.word().to_owned() },
+        None => app::WorkerSetup::Unavailable { how: why_none.unwrap_or_else(|| NO_HANDLER.to_owned()) },
     };
+    setup.runs = handler.as_ref().and_then(Job::exec).map(worker::Exec::shown);
     setup.utc_offset_s = screen::utc_offset_s();
     let feed = Arc::new(Feed::new());
     if let Some(path) = &args.record {
@@ -82,6 +86,10 @@ pub(super) fn run(connect: &Connect, text: Option<String>, args: &Dashboard) -> 
     let network = Network { monitor, handler, worker: found.settings.worker, demo: None };
     show(setup, options, network, feed)
 }
+
+/// How to get a handler.
+const NO_HANDLER: &str = "For real work: command = [\"./job\", \"--flag\"] in [worker] of the configuration file. For practice: \
+     start pgwake with --handler simulate or noop, on a ledger marked as scratch.";
 
 /// Why every action is taken away, if so.
 fn why_read_only(args: &Dashboard, settings: &Settings, target: Option<&Target>) -> Option<String> {
@@ -107,7 +115,12 @@ pub(super) fn show(
     let (leave, left) = watch::channel(false);
     let (connected, first) = std_mpsc::channel();
     let (done, ended) = std_mpsc::channel::<()>();
-    let (pause, rest) = pause::pause();
+    let commands = network.handler.as_ref().and_then(Job::exec).cloned();
+    let at_work = commands.clone();
+    let (pause, rest) = pause::pause(move || match &at_work {
+        Some(commands) if commands.running() > 0 => COMMANDS_LEAVE / 2,
+        _ => Duration::ZERO,
+    });
     options.pause = Some(pause);
     let sink = feed.clone();
     std::thread::Builder::new()
@@ -130,6 +143,12 @@ pub(super) fn show(
     let shown = runtime()?.block_on(screen::run(setup, feed, intents, options));
     let _ = leave.send(true);
     let _ = ended.recv_timeout(LEAVE);
+    if let Some(commands) = commands.filter(|c| c.running() > 0) {
+        // The terminal is back; their jobs are given back when they are gone.
+        eprintln!("pgwake: waiting for commands to end");
+        let _ = ended.recv_timeout(COMMANDS_LEAVE);
+        commands.kill_all();
+    }
     match shown {
         Ok(Exit::Quit | Exit::Signal(_) | Exit::TerminalGone) => Ok(()),
         Err(ScreenError::NoTerminal(e)) => Err(Failure::usage(ScreenError::NoTerminal(e))),
@@ -199,22 +218,5 @@ async fn serve(
     tokio::select! {
         () = &mut work => {}
         _ = async { tokio::join!(&mut watch, gone.wait_for(|gone| *gone)) } => work.await,
-    }
-}
-
-/// The handler behind a name, if it is one that does no work.
-pub(super) fn practice(name: HandlerName) -> Option<Practice> {
-    match name {
-        HandlerName::Simulate => Some(Practice::Simulate { pace: 100 }),
-        HandlerName::Noop => Some(Practice::Noop),
-        HandlerName::Exec => None,
-    }
-}
-
-fn handler_word(name: HandlerName) -> &'static str {
-    match name {
-        HandlerName::Simulate => "simulate",
-        HandlerName::Noop => "noop",
-        HandlerName::Exec => "exec",
     }
 }

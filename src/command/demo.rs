@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::dashboard::{Network, show};
+use super::handler::Job;
 use super::screen::{ScreenError, utc_offset_s};
 use super::{Failure, Outcome, block_on, print, recorder, runtime, settings};
 use crate::cli;
@@ -97,7 +98,7 @@ fn on_screen(connect: &cli::Connect, args: &cli::Demo) -> Outcome {
     }
     let network = Network {
         monitor: monitor_setup(demo.conninfo().clone()),
-        handler: Some(Practice::Simulate { pace: 100 }),
+        handler: Some(Job::Practice(Practice::Simulate { pace: 100 })),
         worker: config::Worker { fallback, ..config::Worker::default() },
         demo: Some(demo),
     };

@@ -5,13 +5,18 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
+use super::handler::Job;
 use super::pause::Rest;
 use crate::demo::Demo;
 use crate::model::{ActionEvent, Event, Intent, Sink, WorkerEvent};
 use crate::monitor::{Operator, OperatorError, Stopper};
 use crate::pg::Listener;
-use crate::worker::{self, Practice, Stop};
+use crate::worker::{self, Stop};
+
+/// Before the program stands still, commands may take this long to end; the screen waits longer than that.
+const COMMANDS_REST: Duration = Duration::from_millis(1500);
 
 /// What the intents of a screen are carried out with.
 pub(super) struct Hands {
@@ -28,7 +33,7 @@ pub(super) struct Hands {
 /// The embedded worker and the listen session it shares.
 pub(super) struct Crew {
     /// The embedded worker's setup and handler, when one may run.
-    pub worker: Option<(worker::Setup, Practice)>,
+    pub worker: Option<(worker::Setup, Job)>,
     pub listener: Arc<Listener>,
     pub sink: Arc<dyn Sink>,
     pub running: Mutex<Option<Running>>,
@@ -95,7 +100,7 @@ impl Crew {
             if wished {
                 stopper.stop();
                 self.listener.rest().await;
-                worked |= self.stop().await;
+                worked |= self.stop_for_rest().await;
             } else {
                 self.listener.go_on();
                 if std::mem::take(&mut worked) {
@@ -117,6 +122,22 @@ impl Crew {
         worked
     }
 
+    /// The same before the program stands still: commands that have not ended by then would run on without
+    /// anybody who looks after their leases.
+    async fn stop_for_rest(&self) -> bool {
+        let stopping = self.stop();
+        tokio::pin!(stopping);
+        match timeout(COMMANDS_REST, &mut stopping).await {
+            Ok(worked) => worked,
+            Err(_) => {
+                if let Some(exec) = self.worker.as_ref().and_then(|(_, job)| job.exec()) {
+                    exec.kill_all();
+                }
+                stopping.await
+            }
+        }
+    }
+
     async fn start(&self) {
         let mut running = self.running.lock().await;
         if running.as_ref().is_some_and(|r| !r.task.is_finished()) {
@@ -126,6 +147,10 @@ impl Crew {
             refused(self.sink.as_ref(), "start the worker", "no handler is configured");
             return;
         };
+        if let Err(error) = handler.check() {
+            refused(self.sink.as_ref(), "start the worker", &error.to_string());
+            return;
+        }
         let (stop, ear) = Stop::new();
         let (listener, sink) = (Some(self.listener.clone()), self.sink.clone());
         let task = tokio::spawn(async move {

@@ -5,6 +5,7 @@ mod dashboard;
 mod demo;
 mod drill;
 mod enqueue;
+mod handler;
 mod hands;
 mod leases;
 mod logging;

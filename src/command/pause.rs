@@ -10,6 +10,7 @@ use tokio::time::timeout;
 pub struct Pause {
     wish: watch::Sender<bool>,
     resting: watch::Receiver<bool>,
+    more: Box<dyn Fn() -> Duration + Send>,
 }
 
 /// The network's end.
@@ -18,16 +19,17 @@ pub(super) struct Rest {
     pub(super) resting: watch::Sender<bool>,
 }
 
-/// Both ends.
-pub(super) fn pause() -> (Pause, Rest) {
+/// Both ends. `more` says for how much longer than usual the other side is to be waited for, now.
+pub(super) fn pause(more: impl Fn() -> Duration + Send + 'static) -> (Pause, Rest) {
     let (wish, wished) = watch::channel(false);
     let (tell, resting) = watch::channel(false);
-    (Pause { wish, resting }, Rest { wish: wished, resting: tell })
+    (Pause { wish, resting, more: Box::new(more) }, Rest { wish: wished, resting: tell })
 }
 
 impl Pause {
     /// Wishes for rest and waits until it is there, or as long as a person may be kept waiting.
     pub(super) async fn rest(&mut self, limit: Duration) {
+        let limit = limit + (self.more)();
         self.wish.send_replace(true);
         // also ends when the other side has gone: it rests for good
         let _ = timeout(limit, self.resting.wait_for(|resting| *resting)).await;

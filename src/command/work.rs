@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::dashboard::practice;
+use super::handler::{Flags, Job};
 use super::{Failure, Outcome, conninfo_to_change, print, profiles, settings};
 use crate::cli::{Connect, Work};
 use crate::config;
 use crate::model::Event;
 use crate::report;
-use crate::worker::{self, Exec, Practice, Stop};
+use crate::worker::{self, Exec, Stop};
 
 pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
-    let file = settings::load(connect)?.settings.worker;
+    let found = settings::load(connect)?.settings;
+    let file = found.worker;
     let settings = config::Worker {
         batch: args.batch.map_or(file.batch, Into::into),
         concurrency: args.concurrency.map_or(file.concurrency, Into::into),
@@ -28,7 +29,13 @@ pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
         ..file
     };
     let prunes = settings.keep.is_some_and(|keep| !keep.is_zero());
-    let job = job(&args)?;
+    let flags = Flags { name: args.handler, command: &args.command, job_timeout: args.job_timeout };
+    let Some(job) = Job::find(&flags, &found.handling)? else {
+        return Err(Failure::usage(
+            "what is to be done with a job? name a command after --, as in: pgwake work -- ./job --flag; or \
+             command in [worker] of the configuration file; or --handler",
+        ));
+    };
     let name = args.name.unwrap_or_else(worker::unique_name);
     if name.is_empty() || crate::text::clean(&name) != name {
         return Err(Failure::usage("--name: a worker name is one line of plain text"));
@@ -46,16 +53,8 @@ pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
         }
     };
     let (stop, ear) = Stop::new();
-    let exec = match &job {
-        Job::Exec(exec) => Some(exec.clone()),
-        Job::Practice(_) => None,
-    };
-    stop_on_signals(stop, exec).map_err(Failure::failed)?;
-    let summary = match job {
-        Job::Exec(exec) => worker::run(setup, exec, None, Arc::new(log), ear).await,
-        Job::Practice(practice) => worker::run(setup, practice, None, Arc::new(log), ear).await,
-    };
-    let summary = summary.map_err(Failure::failed)?;
+    stop_on_signals(stop, job.exec().cloned()).map_err(Failure::failed)?;
+    let summary = worker::run(setup, job, None, Arc::new(log), ear).await.map_err(Failure::failed)?;
     if summary.unrecorded > 0 {
         eprintln!(
             "{} jobs have ended, but the ledger could not be told: they run again when their leases are over",
@@ -70,28 +69,6 @@ pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
         line += &format!("  pruned {}", summary.pruned);
     }
     print(&format!("{line}\n"))
-}
-
-enum Job {
-    Practice(Practice),
-    Exec(Exec),
-}
-
-/// The handler, with everything that can be wrong with it said before the first claim.
-fn job(args: &Work) -> Result<Job, Failure> {
-    let Some(practice) = practice(args.handler) else {
-        let Some((program, rest)) = args.command.split_first() else {
-            return Err(Failure::usage(
-                "--handler exec: name the command after --, as in: -- ./job --flag",
-            ));
-        };
-        let exec = Exec::new(program, rest).map_err(Failure::usage)?;
-        return Ok(Job::Exec(exec.deadline(args.job_timeout)));
-    };
-    if !args.command.is_empty() || args.job_timeout.is_some() {
-        return Err(Failure::usage("a command and --job-timeout are for --handler exec only"));
-    }
-    Ok(Job::Practice(practice))
 }
 
 /// The first signal ends the worker in order, the second at once, commands with it.

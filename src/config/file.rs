@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::keys::{Action, KEYS, Key};
 use super::reader::{ConfigError, Entry, Section, Value, did_you_mean};
 use super::rules::words;
-use super::settings::Settings;
+use super::settings::{HandlerKind, Settings};
 use super::table::{SECTIONS, SETTINGS};
 use super::target::Target;
 use super::{Keymap, keys};
@@ -158,6 +158,16 @@ fn targets(
 fn agrees(s: &Settings) -> Result<(), String> {
     if s.thresholds.queue_usage_warn > s.thresholds.queue_usage_critical {
         return Err("thresholds: queue_usage_warn lies above queue_usage_critical".to_owned());
+    }
+    let (command, handler) = (&s.handling.command, s.handling.handler);
+    if handler == Some(HandlerKind::Exec) && command.is_empty() {
+        return Err(
+            "worker: handler \"exec\" needs a command, as in command = [\"./job\", \"--flag\"]".to_owned()
+        );
+    }
+    if !command.is_empty() && s.handling.kind() != Some(HandlerKind::Exec) {
+        return Err("worker: there is a command, and a handler that does not run it; take one of them out"
+            .to_owned());
     }
     if s.worker.backoff > s.worker.backoff_max {
         return Err("worker: backoff is longer than backoff_max".to_owned());

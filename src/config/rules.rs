@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::reader::Value;
+use super::settings::HandlerKind;
 use crate::text::{clean, parse_keep, parse_time};
 
 type Checked<T> = Result<T, String>;
@@ -76,6 +77,37 @@ pub(super) fn time(value: &Value, least: &str, most: &str) -> Checked<Duration> 
             Err(format!("lies between {least} and {most}"))
         }
         _ => Ok(time),
+    }
+}
+
+/// A handler by name, or the choice by whether there is a command.
+pub(super) fn handler(value: &Value) -> Checked<Option<HandlerKind>> {
+    let Value::Text(text) = value else { return Err(HANDLERS.to_owned()) };
+    match text.as_str() {
+        "auto" => Ok(None),
+        "exec" => Ok(Some(HandlerKind::Exec)),
+        "noop" => Ok(Some(HandlerKind::Noop)),
+        "simulate" => Ok(Some(HandlerKind::Simulate)),
+        _ => Err(HANDLERS.to_owned()),
+    }
+}
+
+const HANDLERS: &str = "is \"auto\", \"exec\", \"noop\" or \"simulate\"";
+
+/// A program and its arguments. One text would look as if a shell took it apart.
+pub(super) fn command(value: &Value) -> Checked<Vec<String>> {
+    let wrong = || "is a list: a program and its arguments, as in [\"./job\", \"--flag\"]".to_owned();
+    let Value::List(list) = value else { return Err(wrong()) };
+    let words: Vec<String> = list.iter().map(text).collect::<Result<_, _>>().map_err(|_| wrong())?;
+    if words.first().is_some_and(String::is_empty) { Err(wrong()) } else { Ok(words) }
+}
+
+/// A time limit, or none.
+pub(super) fn limit(value: &Value) -> Checked<Option<Duration>> {
+    match value {
+        Value::Text(text) if text == "off" => Ok(None),
+        Value::Text(_) => time(value, "1s", "168h").map(Some),
+        _ => Err("is a time in quotes, as in \"5m\", or \"off\"".to_owned()),
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Settings {
     pub sampling: Sampling,
     /// How a worker behaves.
     pub worker: Worker,
+    /// What it does with a job.
+    pub handling: Handling,
     /// The keys.
     pub keys: Keymap,
     /// Targets by name.
@@ -45,6 +47,7 @@ impl Default for Settings {
             thresholds: Thresholds::default(),
             sampling: Sampling::default(),
             worker: Worker::default(),
+            handling: Handling::default(),
             keys: Keymap::default(),
             targets: Vec::new(),
         }
@@ -121,6 +124,35 @@ impl Default for Sampling {
             by_type: 10_000,
             budget: 0.05,
         }
+    }
+}
+
+/// A handler that ships.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandlerKind {
+    /// Runs a command for each job.
+    Exec,
+    /// Does nothing; for practice.
+    Noop,
+    /// Sleeps as the payload says; for practice.
+    Simulate,
+}
+
+/// What a worker does with a job, where no flag says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Handling {
+    /// The handler that was named.
+    pub handler: Option<HandlerKind>,
+    /// The program and its arguments; empty: there is none.
+    pub command: Vec<String>,
+    /// The longest that one command may run; `None`: as long as it likes.
+    pub job_timeout: Option<Duration>,
+}
+
+impl Handling {
+    /// The handler: the one that was named, or `exec` where there is a command.
+    pub fn kind(&self) -> Option<HandlerKind> {
+        self.handler.or((!self.command.is_empty()).then_some(HandlerKind::Exec))
     }
 }
 

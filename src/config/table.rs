@@ -1,8 +1,8 @@
 //! Every setting of the file, in one table: it reads the file and prints the example.
 
 use super::reader::Value;
-use super::rules::{budget, keep, share, switch, time, whole, word};
-use super::settings::Settings;
+use super::rules::{budget, command, handler, keep, limit, share, switch, time, whole, word};
+use super::settings::{HandlerKind, Settings};
 use crate::text::{keep_text, time_text};
 use std::time::Duration;
 
@@ -93,6 +93,23 @@ fn show_budget(budget: &Option<u64>) -> String {
     budget.map_or_else(|| quoted("off"), |n| n.to_string())
 }
 
+fn show_handler(handler: &Option<HandlerKind>) -> String {
+    quoted(match handler {
+        None => "auto",
+        Some(HandlerKind::Exec) => "exec",
+        Some(HandlerKind::Noop) => "noop",
+        Some(HandlerKind::Simulate) => "simulate",
+    })
+}
+
+fn show_command(words: &[String]) -> String {
+    format!("[{}]", words.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(", "))
+}
+
+fn show_limit(limit: &Option<Duration>) -> String {
+    limit.map_or_else(|| quoted("off"), time_toml)
+}
+
 fn show_keep(keep: &Option<Duration>) -> String {
     quoted(&keep_text(*keep))
 }
@@ -157,6 +174,9 @@ pub(super) const SETTINGS: &[Setting] = &[
     row!("sampling", "slow", "Pause between two looks at what costs more: backlog by type, sizes of tables.", sampling.slow, interval, show_time),
     row!("sampling", "by_type", "That look takes in so many jobs of each state at most.", sampling.by_type, count, show),
     row!("sampling", "budget", "Share of the interval that sampling may take; above it the interval stretches.", sampling.budget, share, show_share),
+    row!("worker", "command", "Runs for each job, without a shell: a program and its arguments, as in [\"./job\", \"--flag\"].", handling.command, command, show_command),
+    row!("worker", "handler", "What is done with a job: \"exec\" runs the command, \"noop\" and \"simulate\" do no work, \"auto\" is\n# exec if there is a command and otherwise nothing.", handling.handler, handler, show_handler),
+    row!("worker", "job_timeout", "Longest that a command may run, or \"off\"; then it is stopped, a failed attempt.", handling.job_timeout, limit, show_limit),
     row!("worker", "batch", "Jobs per claim.", worker.batch, jobs, show),
     row!("worker", "concurrency", "Jobs in hand at once.", worker.concurrency, jobs, show),
     row!("worker", "sessions", "Work sessions: one is enough for all but the fastest queues.", worker.sessions, sessions, show),

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::group::{Group, Groups};
 use super::handler::{Handler, HandlerError};
 use crate::ledger::Job;
-use crate::text::{clean_block, time_text};
+use crate::text::{clean, clean_block, time_text};
 
 /// EX_TEMPFAIL of sysexits.h: not now, try again.
 const LATER: i32 = 75;
@@ -71,6 +71,31 @@ impl Exec {
     #[must_use]
     pub fn deadline(self, deadline: Option<Duration>) -> Self {
         Self { deadline, ..self }
+    }
+
+    /// Whether the program is still there and may be run.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn check(&self) -> Result<(), ExecError> {
+        find(self.program.as_os_str()).map(drop)
+    }
+
+    /// Program and arguments for people, cleaned; what holds a space is quoted.
+    pub fn shown(&self) -> String {
+        let words =
+            std::iter::once(self.program.as_os_str()).chain(self.args.iter().map(OsString::as_os_str));
+        let shown = words.map(|word| {
+            let word = clean(&word.to_string_lossy());
+            let plain = !word.is_empty() && !word.contains([' ', '\'', '"']);
+            if plain { word } else { format!("{word:?}") }
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    /// How many commands run, with what they have left in their groups.
+    pub fn running(&self) -> usize {
+        self.groups.len()
     }
 
     /// Kills every command that runs, with its group, at once: for a process that is about to exit.

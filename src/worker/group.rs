@@ -48,6 +48,11 @@ impl Groups {
         self.alive.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        *self.count.borrow()
+    }
+
     /// Waits until there is none.
     pub(super) async fn none(&self) {
         let _ = self.count.subscribe().wait_for(|n| *n == 0).await;

@@ -283,6 +283,18 @@ fn with_a_handler_w_asks_starts_and_stops() {
 }
 
 #[test]
+fn what_would_be_run_for_real_is_shown_before_it_is_started() {
+    let mut with = setup();
+    with.worker = WorkerSetup::Available { handler: "exec".into() };
+    with.runs = Some("./job --flag".into());
+    let mut app = connected(with);
+    assert_eq!(keys(&mut app, "w"), []);
+    let Some(Dialog::Ask(ask)) = app.dialog() else { panic!("it does not ask") };
+    assert!(ask.lines.iter().any(|l| l.ends_with("./job --flag")), "{:?}", ask.lines);
+    assert!(ask.lines.iter().any(|l| l.contains("real work")), "{:?}", ask.lines);
+}
+
+#[test]
 fn faults_are_there_in_the_demo_only() {
     let mut app = calm();
     keys(&mut app, "F");
