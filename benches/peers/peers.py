@@ -76,13 +76,13 @@ def all_peers(versions: dict[str, str]) -> list[Peer]:
             "pgwake --keep 0",
             "nothing",
             versions["pgwake"],
-            {"batch": 1000, "concurrency": 2000, "sessions": 2, "keep": 0},
+            {"batch": 500, "concurrency": 2000, "sessions": 2, "keep": 0},
         ),
         graphile(
             "graphile_worker (crate)",
             versions["graphile_worker"],
             "Rust",
-            {"concurrency": 500, "size": 1250, "queues": 4, "delay": 5, "pool": 20},
+            {"concurrency": 500, "size": 5000, "queues": 2, "delay": 5, "pool": 20},
         ),
         graphile(
             "graphile-worker (npm)",
