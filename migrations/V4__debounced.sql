@@ -34,11 +34,13 @@ comment on sequence pgwake.outbox_woken is 'Last debounced wake-up on pgwake_out
 -- Rights of the owner: a producer needs none but to add a job. Nothing here can be influenced but by adding one.
 -- "Other work" is looked for among the rows of the last second, from the newest back: behind an old snapshot the
 -- index is full of dead entries, of which a second holds few. Not found although there is some: one wake-up more.
--- Rows of this transaction have the id of its first one or a higher one.
+-- Rows of this transaction have the id of its first one or a higher one. Without a sort only the index by due time is
+-- left to the planner, whatever its statistics say of a table that was empty when it was analysed.
 create function pgwake.wake_jobs_debounced() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_sort = off
 as $$
 declare
     ms constant bigint := floor(extract(epoch from clock_timestamp()) * 1000);
@@ -65,6 +67,7 @@ create function pgwake.wake_outbox_debounced() returns trigger
 language plpgsql security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_sort = off
 as $$
 declare
     ms constant bigint := floor(extract(epoch from clock_timestamp()) * 1000);

@@ -316,3 +316,26 @@ async fn a_job_whose_wake_up_was_skipped_is_found_by_the_fallback() {
     running.stop().await;
     effects.assert_each_once(usize::try_from(jobs).unwrap());
 }
+
+#[tokio::test]
+async fn the_look_for_other_work_reads_one_row_whatever_the_statistics_say() {
+    let db = migrated().await;
+    let client = db.connect().await;
+    for [sequence, table, _, call] in LEDGERS {
+        // the planner believes it empty
+        run(&client, &format!("analyze {table}")).await;
+        let column = if table == "pgwake.jobs" { "job_type" } else { "topic" };
+        run(&client, &format!("insert into {table} ({column}) select 't' from generate_series(1, 3000)"))
+            .await;
+        let name = table.trim_start_matches("pgwake.");
+        let read = format!(
+            "select seq_tup_read + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables where relname = '{name}'"
+        );
+        run(&client, &format!("begin; select setval('{sequence}', {NOW_MS}); {call}")).await;
+        let before = number(&client, &read).await;
+        run(&client, "set constraints all immediate").await;
+        let read = number(&client, &read).await - before;
+        assert!(read <= 2, "{read} rows of {table}");
+        run(&client, "commit").await;
+    }
+}
