@@ -135,7 +135,11 @@ async fn exit_75_puts_a_job_off_and_no_attempt_is_used_up() {
         let done = format!("select count(*) from {table} where status::text in ('done', 'SENT')");
         bench.until(1, "done after all", &done).await;
         let summary = worker.stop().await;
-        assert_eq!((summary.done, summary.failed, summary.lost), (1, 0, 0), "{ledger}");
+        assert_eq!(
+            (summary.done, summary.failed, summary.lost, summary.deferred),
+            (1, 0, 0, 5),
+            "{ledger}"
+        );
         assert_eq!(fs::read_to_string(&runs).unwrap().lines().count(), 6, "{ledger}");
         let used = bench.number(&format!("select max_attempts - attempts from {table}")).await;
         // The last run is an attempt where claims count, none where failures do.

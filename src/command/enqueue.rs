@@ -5,7 +5,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use super::{Failure, Outcome, conninfo_to_change, print, profiles};
 use crate::cli::{Connect, Enqueue};
 use crate::ledger::{self, Ledger, NewJob};
-use crate::pg::{Purpose, Session};
+use crate::pg::{Error, Purpose, Session};
 
 /// Lines that go into one transaction with one wake-up.
 const BATCH: usize = 1000;
@@ -41,11 +41,15 @@ pub(super) async fn run(connect: &Connect, args: Enqueue) -> Outcome {
         run_at,
     };
     if args.payload != "-" {
-        let ids = add(ledger, &session, &[job(args.payload.clone())]).await?;
+        let ids = add(ledger, &session, &[job(args.payload.clone())])
+            .await
+            .map_err(|e| Failure::failed(format!("ledger {}: {e}; nothing was added", ledger.name())))?;
         return print(&format!("{}\n", ids.join("\n")));
     }
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let (mut batch, mut added, mut number) = (Vec::with_capacity(BATCH), 0, 0_u64);
+    // of the batch in hand
+    let mut first = 1_u64;
     loop {
         let line = lines.next_line().await.map_err(|e| {
             Failure::failed(format!("standard input after line {number}: {e}; {added} jobs were added"))
@@ -63,8 +67,16 @@ pub(super) async fn run(connect: &Connect, args: Enqueue) -> Outcome {
             }
         }
         if batch.len() == BATCH || (end && !batch.is_empty()) {
-            added += add(ledger, &session, &batch).await?.len();
+            let ids = add(ledger, &session, &batch).await.map_err(|e| {
+                Failure::failed(format!(
+                    "ledger {}, lines {first} to {number} of standard input: {e}; none of them was added, \
+                     {added} jobs of the lines before were",
+                    ledger.name()
+                ))
+            })?;
+            added += ids.len();
             batch.clear();
+            first = number + 1;
         }
         if end {
             return print(&format!("{added} jobs added\n"));
@@ -72,10 +84,8 @@ pub(super) async fn run(connect: &Connect, args: Enqueue) -> Outcome {
     }
 }
 
-async fn add(ledger: &Ledger, session: &Session, jobs: &[NewJob]) -> Result<Vec<String>, Failure> {
-    ledger.enqueue(session, jobs).await.map_err(|e| {
-        Failure::failed(format!("ledger {}: {e}; nothing was added by this batch", ledger.name()))
-    })
+async fn add(ledger: &Ledger, session: &Session, jobs: &[NewJob]) -> Result<Vec<String>, Error> {
+    ledger.enqueue(session, jobs).await
 }
 
 fn check_json(text: &str) -> Result<(), String> {

@@ -65,6 +65,9 @@ pub(super) async fn run(connect: &Connect, args: Work) -> Outcome {
         "done {}  failed {}  lost {}  given back {}",
         summary.done, summary.failed, summary.lost, summary.given_back
     );
+    if summary.deferred > 0 {
+        line += &format!("  put off {}", summary.deferred);
+    }
     if prunes {
         line += &format!("  pruned {}", summary.pruned);
     }

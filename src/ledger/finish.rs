@@ -43,6 +43,21 @@ pub struct Finished {
     pub lost: Vec<String>,
     /// The row is locked by somebody else at this moment: nothing was changed, try again.
     pub busy: Vec<String>,
+    /// The server refuses this very row (a constraint, a trigger): nothing was changed.
+    pub refused: Vec<String>,
+}
+
+impl Finished {
+    /// Both batches together.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.recorded.extend(other.recorded);
+        self.gave_up.extend(other.gave_up);
+        self.lost.extend(other.lost);
+        self.busy.extend(other.busy);
+        self.refused.extend(other.refused);
+        self
+    }
 }
 
 /// Longest error text that is stored, in characters.

@@ -14,10 +14,10 @@ const SWEEP: &str = "delete from pgwake.workers where seen_at < now() - interval
 const UPSERT: &str = "\
 insert into pgwake.workers as w (name, ledger, host, pid, version,
   found_startup, found_notify, found_fallback, found_reconnect, found_timed,
-  claims_got, claims_empty, claims_contended, claims_error, jobs_done, jobs_failed, jobs_lost, wakeups, reconnects,
+  claims_got, claims_empty, claims_contended, claims_error, jobs_done, jobs_failed, jobs_lost, wakeups, reconnects, jobs_deferred,
   recovery_p50_ms, recovery_p95_ms, recovery_p99_ms, wake_p50_ms, wake_p95_ms, wake_p99_ms,
   claim_p50_ms, claim_p95_ms, claim_p99_ms, budget)
-values ($1, $2, $3, $4, $5, $6[1], $6[2], $6[3], $6[4], $6[5], $6[6], $6[7], $6[8], $6[9], $6[10], $6[11], $6[12], $6[13], $6[14],
+values ($1, $2, $3, $4, $5, $6[1], $6[2], $6[3], $6[4], $6[5], $6[6], $6[7], $6[8], $6[9], $6[10], $6[11], $6[12], $6[13], $6[14], $6[15],
   $7[1], $7[2], $7[3], $7[4], $7[5], $7[6], $7[7], $7[8], $7[9], $8)
 on conflict (name, ledger) do update set
   seen_at = now(), host = excluded.host, pid = excluded.pid, version = excluded.version,
@@ -25,7 +25,7 @@ on conflict (name, ledger) do update set
   found_fallback = excluded.found_fallback, found_reconnect = excluded.found_reconnect,
   found_timed = excluded.found_timed, claims_got = excluded.claims_got, claims_empty = excluded.claims_empty,
   claims_contended = excluded.claims_contended, claims_error = excluded.claims_error,
-  jobs_done = excluded.jobs_done, jobs_failed = excluded.jobs_failed, jobs_lost = excluded.jobs_lost,
+  jobs_done = excluded.jobs_done, jobs_failed = excluded.jobs_failed, jobs_lost = excluded.jobs_lost, jobs_deferred = excluded.jobs_deferred,
   wakeups = excluded.wakeups, reconnects = excluded.reconnects,
   recovery_p50_ms = excluded.recovery_p50_ms, recovery_p95_ms = excluded.recovery_p95_ms,
   recovery_p99_ms = excluded.recovery_p99_ms, wake_p50_ms = excluded.wake_p50_ms,
@@ -36,7 +36,8 @@ on conflict (name, ledger) do update set
 const LIST: &str = "\
 select name, ledger, host, pid, version, started_at, seen_at,
   array[found_startup, found_notify, found_fallback, found_reconnect, found_timed,
-        claims_got, claims_empty, claims_contended, claims_error, jobs_done, jobs_failed, jobs_lost, wakeups, reconnects],
+        claims_got, claims_empty, claims_contended, claims_error, jobs_done, jobs_failed, jobs_lost, wakeups, reconnects,
+        jobs_deferred],
   array[recovery_p50_ms, recovery_p95_ms, recovery_p99_ms, wake_p50_ms, wake_p95_ms, wake_p99_ms,
         claim_p50_ms, claim_p95_ms, claim_p99_ms],
   budget
@@ -88,6 +89,7 @@ pub async fn upsert_worker(session: &Session, w: &WorkerRow) -> Result<(), Error
         c.jobs_lost,
         c.wakeups,
         w.reconnects,
+        c.jobs_deferred,
     ];
     let times: Vec<Option<f64>> =
         [w.recovery, w.wake_latency, w.claim].iter().flat_map(|p| [p.p50, p.p95, p.p99]).collect();
@@ -164,6 +166,7 @@ fn worker(row: &Row) -> Result<WorkerRow, Error> {
             jobs_failed: at(10),
             jobs_lost: at(11),
             wakeups: at(12),
+            jobs_deferred: at(14),
         },
         reconnects: at(13),
         recovery: times(0),

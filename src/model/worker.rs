@@ -74,6 +74,9 @@ pub struct Counters {
     pub jobs_failed: i64,
     /// Jobs whose lease had moved when they were finished or renewed.
     pub jobs_lost: i64,
+    /// Jobs that were put off, each time that they were: neither done nor failed.
+    #[serde(default)]
+    pub jobs_deferred: i64,
     /// Wake-ups received for this ledger's channel.
     pub wakeups: i64,
 }
@@ -141,6 +144,7 @@ impl Counters {
             jobs_done: d(self.jobs_done, earlier.jobs_done)?,
             jobs_failed: d(self.jobs_failed, earlier.jobs_failed)?,
             jobs_lost: d(self.jobs_lost, earlier.jobs_lost)?,
+            jobs_deferred: d(self.jobs_deferred, earlier.jobs_deferred)?,
             wakeups: d(self.wakeups, earlier.wakeups)?,
         })
     }
@@ -160,6 +164,7 @@ impl Counters {
             jobs_done: self.jobs_done + other.jobs_done,
             jobs_failed: self.jobs_failed + other.jobs_failed,
             jobs_lost: self.jobs_lost + other.jobs_lost,
+            jobs_deferred: self.jobs_deferred + other.jobs_deferred,
             wakeups: self.wakeups + other.wakeups,
         }
     }

@@ -108,6 +108,12 @@ impl Error {
         }
     }
 
+    /// Whether the data of one row may be what was refused: class 22 data exception, 23 integrity constraint
+    /// violation, P0 an exception that a function raised. Manual: "PostgreSQL Error Codes".
+    pub fn is_about_a_row(&self) -> bool {
+        self.sqlstate().is_some_and(|code| ["22", "23", "P0"].iter().any(|class| code.starts_with(class)))
+    }
+
     /// Whether trying the very same again may succeed: deadlock and serialization failure.
     pub fn is_retryable(&self) -> bool {
         matches!(self.sqlstate(), Some(sqlstate::DEADLOCK | sqlstate::SERIALIZATION_FAILURE))

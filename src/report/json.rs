@@ -88,6 +88,7 @@ fn worker(w: &WorkerRow, s: &Sample) -> Value {
         "done": w.counters.jobs_done,
         "failed": w.counters.jobs_failed,
         "lost": w.counters.jobs_lost,
+        "deferred": w.counters.jobs_deferred,
         "wakeups": w.counters.wakeups,
         "reconnects": w.reconnects,
         "recovery_ms": w.recovery,

@@ -14,6 +14,7 @@
 mod budget;
 mod claim;
 mod debounce;
+mod deferred;
 mod ends;
 mod exec;
 mod group;
@@ -65,6 +66,8 @@ pub struct Summary {
     pub failed: i64,
     /// Jobs whose lease had moved.
     pub lost: i64,
+    /// Times that jobs were put off.
+    pub deferred: i64,
     /// Jobs deleted because they were done longer ago than they are kept.
     pub pruned: u64,
     /// Jobs given back at the end.

@@ -14,6 +14,7 @@ use tokio::time::sleep_until;
 use super::budget::Budget;
 use super::claim::CONTENDED_PAUSE;
 use super::debounce::Debounce;
+use super::deferred::Deferred;
 use super::handler::{Handler, HandlerError};
 use super::inflight::{InFlight, Key};
 use super::lane::{Answer, Lane, What};
@@ -72,6 +73,7 @@ pub(super) struct Run<H> {
     pub(super) settle_after: Option<Instant>,
     /// How long handlers take.
     pub(super) pace: Pace,
+    pub(super) deferred: Deferred,
     /// Ended jobs that were left to their leases.
     pub(super) unrecorded: u64,
 }
@@ -120,6 +122,7 @@ impl<H: Handler> Run<H> {
             recovery: Times::new(),
             settle_after: None,
             pace: Pace::default(),
+            deferred: Deferred::default(),
             unrecorded: 0,
         };
         run.lanes.resize_with(s.sessions.max(1), Lane::default);

@@ -106,11 +106,17 @@ impl<H: Handler> Run<H> {
                 Stage::Recording(Ok(())) => done[at].push((id, held.token.clone())),
                 Stage::Recording(Err(error)) => {
                     let to = if error.is_later() { &mut later } else { &mut failed };
+                    let key = (at, id);
+                    // An attempt that does not count says nothing of how often the job came.
+                    let times = match error.is_later() {
+                        true => i64::from(self.deferred.times(&key)) + 1,
+                        false => held.attempt,
+                    };
                     to[at].push(Failure {
-                        id,
+                        id: key.1,
                         token: held.token.clone(),
                         error: error.to_string(),
-                        delay: backoff(s.backoff, s.backoff_max, held.attempt, fastrand::f64()),
+                        delay: backoff(s.backoff, s.backoff_max, times, fastrand::f64()),
                     });
                 }
                 _ => {}
@@ -173,20 +179,31 @@ impl<H: Handler> Run<H> {
         match kind {
             Kind::Done | Kind::Gone => counters.jobs_done += n,
             Kind::Failed => counters.jobs_failed += n,
-            Kind::Later => {}
+            Kind::Later => {
+                let gave_up = finished.gave_up.len() as i64;
+                counters.jobs_deferred += n - gave_up;
+                counters.jobs_failed += gave_up;
+            }
         }
         // A retry may be due before the next fallback scan: look at the head of the order again.
         if matches!(kind, Kind::Failed | Kind::Later) && self.served[at].scan.is_none() {
             self.served[at].due_by(Instant::now() + self.setup.settings.backoff);
         }
         let lost: HashSet<&String> = finished.lost.iter().collect();
-        let busy: HashSet<&String> = finished.busy.iter().collect();
+        // One that is refused is tried again until its lease is over: what refuses it may be mended meanwhile.
+        let busy: HashSet<&String> = finished.busy.iter().chain(&finished.refused).collect();
         let again = Instant::now() + AGAIN;
         for (id, token) in claims {
             let key = (at, id.clone());
             if busy.contains(id) {
                 self.inflight.record_again(key, token, Some(again));
-            } else if self.inflight.remove_claim(&key, token) && lost.contains(id) {
+                continue;
+            }
+            match kind {
+                Kind::Later => self.deferred.once_more(&key),
+                _ => self.deferred.over(&key),
+            }
+            if self.inflight.remove_claim(&key, token) && lost.contains(id) {
                 self.tell_lost(at, id, kind.word());
             }
         }
@@ -314,6 +331,7 @@ impl<H: Handler> Run<H> {
             summary.done += c.jobs_done;
             summary.failed += c.jobs_failed;
             summary.lost += c.jobs_lost;
+            summary.deferred += c.jobs_deferred;
         }
         summary
     }

@@ -135,6 +135,7 @@ pub fn worker_row(name: &str, second: u64, seen_ago: i64) -> WorkerRow {
             jobs_done: 9_400,
             jobs_failed: 61,
             jobs_lost: 2,
+            jobs_deferred: 5,
             wakeups: 812,
         },
         reconnects: 2,

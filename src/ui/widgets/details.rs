@@ -61,7 +61,10 @@ pub(super) fn worker(ui: Ui<'_>, kept: &WorkerLine, cells: usize) -> Rows {
     let found: Vec<String> =
         ScanReason::ALL.iter().map(|s| format!("{} {}", s.word(), n(c.found_by(*s)))).collect();
     rows.push(field(ui, "found by", plain(ui, found.join("  "))));
-    let done = format!("done {}  failed {}  lost {}", n(c.jobs_done), n(c.jobs_failed), n(c.jobs_lost));
+    let mut done = format!("done {}  failed {}  lost {}", n(c.jobs_done), n(c.jobs_failed), n(c.jobs_lost));
+    if c.jobs_deferred > 0 {
+        done += &format!("  put off {}", n(c.jobs_deferred));
+    }
     rows.push(field(ui, "jobs", plain(ui, done)));
     let success = c.claim_success().map_or("—".to_owned(), percent);
     let claims = format!(
