@@ -172,6 +172,7 @@ async fn one(
 ) {
     let outcome: Result<(), OperatorError> = match &intent {
         Intent::Release { ledger, lease } => operator.release(ledger, lease).await.map(drop),
+        Intent::OnJob { ledger, action, job } => operator.on_job(ledger, *action, job).await.map(drop),
         Intent::CountExpired { ledger, holder } => {
             operator.count_expired(ledger, holder.as_deref()).await.map(drop)
         }
@@ -216,6 +217,7 @@ fn what(intent: &Intent) -> &'static str {
         Intent::CountExpired { .. } | Intent::ReleaseExpired { .. } | Intent::StopBulk => {
             "release all expired"
         }
+        Intent::OnJob { action, .. } => action.word(),
         Intent::Wake { .. } => "send a wake-up",
         Intent::Worker { .. } => "switch the worker",
         Intent::Jobs { .. } | Intent::Job { .. } => "look at jobs",

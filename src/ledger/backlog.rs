@@ -177,7 +177,7 @@ impl Builder<'_> {
             None => "null::int8, null::int8, null::text".to_owned(),
         };
         format!(
-            "select {state}, {listed}, {status}::text, {key}, {created}, {finished}, {until}, {payload}\n\
+            "select {state}, {listed}, {status}::text, {key}, {created}, {finished}, {until}, {payload}, {run_at}\n\
              from {rel} t\nwhere {id} = $1::text::{id_type}",
             listed = self.listed(),
             status = p.status(),
@@ -185,6 +185,11 @@ impl Builder<'_> {
             created = time(c.created_at.as_ref()),
             finished = time(c.finished_at.as_ref().or(c.done_at.as_ref())),
             until = time(c.locked_until.as_ref()),
+            // what an action compares with: no calendar holds more
+            run_at = format!(
+                "case when {at} > '-infinity' and {at} < '10000-01-01' then {at}::timestamptz end",
+                at = p.run_at()
+            ),
             rel = p.relation(),
             id = p.id(),
             id_type = self.types.id,
@@ -270,6 +275,7 @@ impl Ledger {
             status: clean(r.field(8)?),
             key: r.field::<Option<&str>>(9)?.map(clean),
             created: r.field(10)?,
+            run_at: r.field(16)?,
             finished: r.field(11)?,
             expires: r.field(12)?,
             error: error.map(clean_block),

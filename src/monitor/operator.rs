@@ -1,5 +1,7 @@
 //! Carries out what a person asked for, on a session of its own that is opened by the first action.
 
+mod jobs;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -50,6 +52,9 @@ pub enum OperatorError {
     /// No such ledger.
     #[error("there is no ledger {0} here")]
     NoLedger(String),
+    /// The profile or the role does not allow it.
+    #[error("not offered here: {0}")]
+    NotOffered(String),
     /// The server refused, or the session is lost.
     #[error(transparent)]
     Pg(#[from] Error),
