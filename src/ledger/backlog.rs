@@ -165,6 +165,10 @@ impl Builder<'_> {
         let time = |name: Option<&String>| {
             name.map_or_else(|| "null::timestamptz".to_owned(), |c| self.finite(&p.t(c)))
         };
+        // what an action compares with: no calendar holds more
+        let at = p.run_at();
+        let run_at =
+            format!("case when {at} > '-infinity' and {at} < '10000-01-01' then {at}::timestamptz end");
         let payload = match &c.payload {
             Some(column) if payload => {
                 let text = format!("t.{}::text", quote_ident(column));
@@ -185,11 +189,6 @@ impl Builder<'_> {
             created = time(c.created_at.as_ref()),
             finished = time(c.finished_at.as_ref().or(c.done_at.as_ref())),
             until = time(c.locked_until.as_ref()),
-            // what an action compares with: no calendar holds more
-            run_at = format!(
-                "case when {at} > '-infinity' and {at} < '10000-01-01' then {at}::timestamptz end",
-                at = p.run_at()
-            ),
             rel = p.relation(),
             id = p.id(),
             id_type = self.types.id,

@@ -354,6 +354,32 @@ pub fn job_4700(second: u64, payload: bool) -> JobDetail {
     }
 }
 
+/// One of the jobs of mail in full, with an end if it has failed.
+pub fn detail_of(id: &str, second: u64) -> JobDetail {
+    let at = server_time(second);
+    let list = jobs_of_mail(second);
+    let row = list.jobs.value().unwrap().iter().find(|j| j.id == id).expect("a job").clone();
+    let failed = row.state == Some(JobState::Failed);
+    let facts = JobFacts {
+        expires: None,
+        run_at: row.due,
+        status: if failed { "failed" } else { "ready" }.into(),
+        key: None,
+        created: Some(at - TimeDelta::seconds(600)),
+        finished: failed.then_some(at - TimeDelta::seconds(90)),
+        error: row.error.clone(),
+        payload: Payload { stored: Some(1_204), length: None, text: None },
+        row,
+    };
+    JobDetail {
+        ledger: "jobs".into(),
+        id: id.into(),
+        taken_at: at,
+        found: Reading::exact(Some(Box::new(facts)), at),
+        releases: Reading::exact(Vec::new(), at),
+    }
+}
+
 /// Sessions of every kind.
 pub fn sessions() -> Vec<Session> {
     let one = |pid: i32, app: &str, age: Option<f64>, wait: Option<&str>, marks: &[SessionMark]| Session {

@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::lease::{expiry, heartbeat, seconds};
-use super::{details, release};
+use super::{details, on_job, release};
 use crate::app::Screen;
 use crate::app::dialog::{Bulk, BulkPhase, Dialog, FAULT_KEYS};
 use crate::app::events::leases;
@@ -39,6 +39,10 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, dialog: &Dia
         Dialog::Release(r) => {
             let room = usize::from(area.height.saturating_sub(2));
             (format!("Release job {}", r.lease.id), release::rows(ui, r, cells, room), Role::Warn)
+        }
+        Dialog::OnJob(on) => {
+            let room = usize::from(area.height.saturating_sub(2));
+            (on_job::title(on), on_job::rows(ui, on, cells, room), Role::Warn)
         }
         Dialog::Bulk(b) => ("Release all expired leases".to_owned(), bulk_rows(ui, b, cells), Role::Warn),
         Dialog::Ask(ask) => {
