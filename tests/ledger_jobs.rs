@@ -277,6 +277,20 @@ async fn an_action_does_nothing_to_a_job_in_another_state() {
 }
 
 #[tokio::test]
+async fn a_time_without_end_is_compared_as_well() {
+    let (db, session, ledger) = with_ledger("jobs").await;
+    let client = db.connect().await;
+    let id = fill(&session, &ledger, 1).await.remove(0);
+    run(&client, "update pgwake.jobs set run_at = 'infinity'").await;
+    let (seen, state) = shown(&session, &ledger, &id).await;
+    assert_eq!((seen.run_at, state), (None, JobState::Scheduled));
+    run(&client, "update pgwake.jobs set run_at = now() + interval '1 hour'").await;
+    assert!(ledger.on_job(&session, JobAction::RunNow, &seen, &audit()).await.unwrap().is_some());
+    run(&client, "update pgwake.jobs set run_at = 'infinity'").await;
+    assert_eq!(ledger.on_job(&session, JobAction::RunNow, &seen, &audit()).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn a_row_that_another_session_holds_locked_is_not_waited_for_without_end() {
     let (db, session, ledger) = with_ledger("jobs").await;
     let client = db.connect().await;

@@ -66,19 +66,6 @@ pub fn fits_selected(app: &App, action: JobAction) -> bool {
     job.is_some_and(|j| action.takes(j.state))
 }
 
-/// Why an action is not for a job in this state; `None` when it is.
-pub(super) fn unfit(action: JobAction, state: Option<JobState>) -> Option<String> {
-    if action.takes(state) {
-        return None;
-    }
-    let is = state.map_or("in a state that the profile does not know", JobState::word);
-    let first = match (action, state) {
-        (JobAction::GiveUp, Some(JobState::Running)) => ": release its lease first, on the screen Leases",
-        _ => "",
-    };
-    Some(format!("{}; this one is {is}{first}", action.only()))
-}
-
 /// Opens the dialog for the selected job.
 pub(super) fn on_selected(app: &mut App, action: JobAction, now: Now) -> Vec<Intent> {
     let Some(id) = app.lists.jobs.selection().key().cloned() else {
@@ -106,7 +93,7 @@ pub(super) fn open(
         notice(app, format!("{word} refused: {why}"), now);
         return Vec::new();
     }
-    if let Some(why) = unfit(action, state) {
+    if let Some(why) = action.unfit(state) {
         notice(app, why, now);
         return Vec::new();
     }
@@ -139,7 +126,7 @@ impl OnJob {
         self.phase = OnJobPhase::Over(false);
         match (detail.found.value(), detail.found.trouble()) {
             (_, Some(why)) => self.said = format!("the job cannot be read: {why}"),
-            (Some(Some(facts)), None) => match unfit(self.offer.action, facts.row.state) {
+            (Some(Some(facts)), None) => match self.offer.action.unfit(facts.row.state) {
                 None => {
                     self.job = Some(facts.clone());
                     self.phase = OnJobPhase::Asking;
@@ -178,6 +165,9 @@ impl OnJob {
                 if *ledger == self.facts.name && *action == self.offer.action && *id == self.id =>
             {
                 match moved {
+                    None if action.wakes() && self.facts.channel.is_some() => {
+                        (true, format!("{}; a wake-up was sent with it", action.done()))
+                    }
                     None => (true, action.done().to_owned()),
                     Some(found) => (false, format!("nothing was changed, it moved on: now {found}")),
                 }

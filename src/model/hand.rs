@@ -33,9 +33,9 @@ impl JobAction {
     /// What it did: `job 7 is ready again`.
     pub fn done(self) -> &'static str {
         match self {
-            Self::Retry => "ready again; a wake-up was sent with it",
+            Self::Retry => "ready again",
             Self::GiveUp => "marked failed",
-            Self::RunNow => "due now; a wake-up was sent with it",
+            Self::RunNow => "due now",
         }
     }
 
@@ -48,13 +48,30 @@ impl JobAction {
         }
     }
 
-    /// Which jobs it is for.
-    pub fn only(self) -> &'static str {
+    /// Whether it sends a wake-up, where the ledger has a channel.
+    pub fn wakes(self) -> bool {
+        self != Self::GiveUp
+    }
+
+    fn only(self) -> &'static str {
         match self {
             Self::Retry => "only a failed job can be retried",
             Self::GiveUp => "only a ready or a scheduled job can be given up",
             Self::RunNow => "only a scheduled job can be made due now",
         }
+    }
+
+    /// Why it is not for a job in this state; `None` when it is.
+    pub fn unfit(self, state: Option<JobState>) -> Option<String> {
+        if self.takes(state) {
+            return None;
+        }
+        let is = state.map_or("in a state that the profile does not know", JobState::word);
+        let first = match (self, state) {
+            (Self::GiveUp, Some(JobState::Running)) => ": release its lease first",
+            _ => "",
+        };
+        Some(format!("{}; this one is {is}{first}", self.only()))
     }
 }
 

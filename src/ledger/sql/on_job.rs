@@ -93,7 +93,7 @@ impl Builder<'_> {
         } else {
             String::new()
         };
-        let woke = if action == JobAction::GiveUp { String::new() } else { self.woke() };
+        let woke = if action.wakes() { self.woke() } else { String::new() };
         let woke_count = if woke.is_empty() { "0::bigint" } else { self.woke_count() };
         format!(
             "with freed as (\n  update {rel} t set {set}\n  where {id} = $1::text::{id_type} and {seen}\n  \
