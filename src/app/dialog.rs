@@ -81,8 +81,8 @@ pub enum BulkPhase {
 pub struct Bulk {
     /// Profile name of the ledger.
     pub ledger: String,
-    /// Only this holder's.
-    pub holder: Option<String>,
+    /// Only those of these holders; `None`: of all.
+    pub holders: Option<Vec<String>>,
     /// What a late completion would do.
     pub verdict: &'static str,
     /// How far it has come.
@@ -337,7 +337,7 @@ fn bulk_key(b: &mut Bulk, key: Key) -> Outcome {
     match (&mut b.phase, key) {
         (BulkPhase::Asking { count, .. }, Key::Enter | Key::Char('y')) if *count > 0 => {
             b.phase = BulkPhase::Running { total: 0, batches: 0, stopping: false };
-            Outcome::Send(Intent::ReleaseExpired { ledger: b.ledger.clone(), holder: b.holder.clone() })
+            Outcome::Send(Intent::ReleaseExpired { ledger: b.ledger.clone(), holders: b.holders.clone() })
         }
         (BulkPhase::Asking { .. }, Key::Char('n')) => Outcome::Close,
         (BulkPhase::Running { stopping, .. }, Key::Esc) if !*stopping => {
@@ -372,8 +372,8 @@ fn answer_release(r: &mut Release, event: &ActionEvent) {
 
 fn answer_bulk(b: &mut Bulk, event: &ActionEvent) {
     match event {
-        ActionEvent::ExpiredCount { ledger, holder, count, capped }
-            if *ledger == b.ledger && *holder == b.holder && b.phase == BulkPhase::Counting =>
+        ActionEvent::ExpiredCount { ledger, holders, count, capped }
+            if *ledger == b.ledger && *holders == b.holders && b.phase == BulkPhase::Counting =>
         {
             b.phase = BulkPhase::Asking { count: *count, capped: *capped };
         }

@@ -125,9 +125,10 @@ async fn the_one_with(
 }
 
 async fn bulk(operator: &mut Operator, ledger: &Ledger, args: &Release) -> Outcome {
-    let holder = args.holder.as_deref();
-    let (n, capped) = operator.count_expired(ledger.name(), holder).await.map_err(Failure::failed)?;
-    let of = holder.map_or_else(String::new, |h| format!(" of {}", crate::text::clean(h)));
+    let holders: Option<Vec<String>> = args.holder.clone().map(|h| vec![h]);
+    let (n, capped) =
+        operator.count_expired(ledger.name(), holders.as_deref()).await.map_err(Failure::failed)?;
+    let of = args.holder.as_deref().map_or_else(String::new, |h| format!(" of {}", crate::text::clean(h)));
     let what = format!(
         "{}{} expired leases{of} in ledger {}",
         if capped { ">=" } else { "" },
@@ -143,7 +144,8 @@ async fn bulk(operator: &mut Operator, ledger: &Ledger, args: &Release) -> Outco
     if !args.yes && !ask(&format!("release {what}? Type yes: "), "yes")? {
         return Err(Failure::failed("nothing was released"));
     }
-    let total = operator.release_expired(ledger.name(), holder).await.map_err(Failure::failed)?;
+    let total =
+        operator.release_expired(ledger.name(), holders.as_deref()).await.map_err(Failure::failed)?;
     print(&format!("released {}\n", count(total)))
 }
 

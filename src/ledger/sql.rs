@@ -174,7 +174,7 @@ impl Builder<'_> {
     fn is_holder(&self, param: &str) -> String {
         match &self.p.columns.locked_by {
             Some(holder) => {
-                format!("({param}::text is null or {}::text = {param}::text)", self.p.t(holder))
+                format!("({param}::text[] is null or {}::text = any({param}::text[]))", self.p.t(holder))
             }
             None => "false".to_owned(),
         }

@@ -232,8 +232,9 @@ pub enum ActionEvent {
     ExpiredCount {
         /// Ledger.
         ledger: String,
-        /// Only this holder's.
-        holder: Option<String>,
+        /// Only those of these holders; `None`: of all.
+        #[serde(default)]
+        holders: Option<Vec<String>>,
         /// How many, capped.
         count: u64,
         /// Whether the count stopped at its cap.

@@ -29,15 +29,15 @@ pub enum Intent {
     CountExpired {
         /// Profile name of the ledger.
         ledger: String,
-        /// Only this holder's leases.
-        holder: Option<String>,
+        /// Only the leases of these holders; `None`: of all.
+        holders: Option<Vec<String>>,
     },
     /// Free all expired leases in batches.
     ReleaseExpired {
         /// Profile name of the ledger.
         ledger: String,
-        /// Only this holder's leases.
-        holder: Option<String>,
+        /// Only the leases of these holders; `None`: of all.
+        holders: Option<Vec<String>>,
     },
     /// Stop a bulk release after the batch in hand.
     StopBulk,

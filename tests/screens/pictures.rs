@@ -250,9 +250,10 @@ fn dialogs() {
     press(&mut app, Key::Char('R'));
     picture("dialog_bulk_counting", &app, "", (80, 24), &dark());
     let counted =
-        ActionEvent::ExpiredCount { ledger: "jobs".into(), holder: None, count: 10_000, capped: true };
+        ActionEvent::ExpiredCount { ledger: "jobs".into(), holders: None, count: 10_000, capped: true };
     send(&mut app, END as f64, Event::Action(counted));
     picture("dialog_bulk_asking", &app, "", (80, 24), &dark());
+    picture("dialog_bulk_filtered", &busy(), "3/mail\nR", (80, 24), &dark());
     let mut demo = setup();
     demo.faults = Fault::ALL.to_vec();
     picture("dialog_faults", &connected(demo), "F", (80, 24), &dark());

@@ -57,7 +57,7 @@ impl Builder<'_> {
         )
     }
 
-    /// $1 batch, $2 holder or null, $3 operator, $4 how, $5 reason, $6 ledger.
+    /// $1 batch, $2 holders or null, $3 operator, $4 how, $5 reason, $6 ledger.
     ///
     /// Picked by expiry, which has an index: picked by id, the planner walks the primary key from its
     /// start, through every job that was ever finished. SKIP LOCKED alone keeps it out of deadlocks.
