@@ -1,7 +1,11 @@
 //! Arguments. As in psql, `-h` is the host; help is `--help` and `-?`.
 
+mod on_job;
+
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use on_job::OnJob;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
@@ -125,6 +129,12 @@ pub enum Command {
     Leases(Leases),
     /// Give held jobs back to the queue.
     Release(Release),
+    /// Make failed jobs ready again, due now.
+    Retry(OnJob),
+    /// Mark ready or scheduled jobs failed.
+    GiveUp(OnJob),
+    /// Make scheduled jobs due now.
+    RunNow(OnJob),
     /// Fault drills, judged by the ledger's final state; on a throwaway server unless one is named.
     Drill(Drill),
     /// A recording on the screen, with time control.

@@ -241,6 +241,79 @@ async fn release_has_the_guards_of_the_screen() {
 }
 
 #[tokio::test]
+async fn retry_give_up_and_run_now_have_the_guards_of_the_screen() {
+    let db = scratch().await;
+    let client = db.connect().await;
+    run(&["enqueue", "mail", "-", "-d", db.conninfo()], &[], &"{}\n".repeat(5));
+    client
+        .batch_execute(
+            "update pgwake.jobs set status = 'failed', attempts = 5, finished_at = now(), last_error = 'e' where id = 1;
+             update pgwake.jobs set run_at = now() + interval '1 hour' where id in (2, 3);
+             update pgwake.jobs set status = 'running', locked_by = 'alive', lease_token = gen_random_uuid(),
+             locked_until = now() + interval '1 hour' where id = 5",
+        )
+        .await
+        .unwrap();
+    let with = |args: &[&str]| run(&[args, &["-d", db.conninfo()]].concat(), &[], "");
+    for command in ["retry", "give-up", "run-now"] {
+        fails(&with(&[command]), 2, &["<ID>"]);
+        fails(&with(&[command, "1"]), 2, &[command, "no terminal", "--yes"]);
+        fails(&with(&[command, "99", "--yes"]), 1, &["there is no job 99", "jobs and outbox"]);
+        fails(&with(&[command, "x", "--yes"]), 1, &["job x"]);
+        fails(
+            &with(&[command, "99", "--yes", "--profile", "jobs"]),
+            1,
+            &["job 99: there is none in ledger jobs"],
+        );
+    }
+    fails(&with(&["retry", "4", "--yes"]), 1, &["job 4: only a failed job can be retried", "ready"]);
+    fails(&with(&["run-now", "4", "--dry-run"]), 1, &["job 4: only a scheduled job", "ready"]);
+    fails(&with(&["give-up", "5", "--yes"]), 1, &["job 5:", "running", "release its lease first"]);
+    fails(&with(&["give-up", "1", "--yes"]), 1, &["job 1:", "this one is failed"]);
+    let all = "select string_agg(id || status || attempts || max_attempts || run_at::text, ' ' order by id) from pgwake.jobs";
+    let state = async || client.query_one(all, &[]).await.unwrap().get::<_, String>(0);
+    let before = state().await;
+    for (command, id) in [("retry", "1"), ("give-up", "4"), ("run-now", "2")] {
+        let dry = with(&[command, id, "--dry-run"]);
+        let says = format!("would {} jobs: job {id} of type mail, ", command.replace('-', " "));
+        assert!(dry.code == 0 && dry.out.starts_with(&says), "{dry:?}");
+    }
+    assert_eq!(state().await, before, "so far nothing was done");
+    let read_only = std::env::temp_dir().join(format!("read-only-{}.toml", std::process::id()));
+    std::fs::write(
+        &read_only,
+        format!("[targets.prod]\nconninfo = \"{}\"\nread_only = true\n", db.conninfo()),
+    )
+    .unwrap();
+    let target = ["retry", "1", "--yes", "-d", "@prod", "--config", read_only.to_str().unwrap()];
+    fails(&run(&target, &[], ""), 1, &["@prod is read_only"]);
+    assert_eq!(state().await, before);
+
+    let retried = with(&["retry", "1", "--yes", "--reason", "smtp is back"]);
+    assert_eq!(
+        retried.out, "jobs: job 1 of type mail, failed, attempts 5 of 5: ready again\n",
+        "{retried:?}"
+    );
+    let due = with(&["run-now", "2", "3", "--yes"]);
+    assert_eq!((due.code, due.out.lines().count()), (0, 2), "{due:?}");
+    let some = with(&["give-up", "4", "5", "--yes"]);
+    assert!(some.code == 1 && some.out.contains("job 4 ") && some.err.contains("job 5:"), "{some:?}");
+    let now = "select string_agg(concat(id, status, max_attempts, run_at <= now()), ' ' order by id) from pgwake.jobs";
+    let now: String = client.query_one(now, &[]).await.unwrap().get(0);
+    assert_eq!(now, "1ready6t 2ready5t 3ready5t 4failed5t 5running5t");
+    let noted =
+        "select string_agg(concat_ws(' ', action, job_id, reason), '; ' order by id) from pgwake.actions";
+    let noted: String = client.query_one(noted, &[]).await.unwrap().get(0);
+    let (line, why) = ("retry 1 smtp is back", "from the command line");
+    assert_eq!(noted, format!("{line}; run now 2 {why}; run now 3 {why}; give up 4 {why}"));
+    let audit = std::fs::read_to_string(program::state_dir().join("releases.log")).unwrap();
+    assert!(
+        audit.lines().any(|l| l.contains("job 4 of type mail") && l.contains("marked failed")),
+        "{audit}"
+    );
+}
+
+#[tokio::test]
 async fn an_id_that_two_ledgers_have_is_released_in_none_of_them() {
     let db = scratch().await;
     let client = db.connect().await;

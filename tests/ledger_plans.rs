@@ -104,7 +104,7 @@ async fn check(table: &str, stale: bool) {
     }
     let audit: &[(&(dyn ToSql + Sync), Type)] = &[
         (&100_i64, Type::INT8),
-        (&None::<&str>, Type::TEXT),
+        (&None::<&[String]>, Type::TEXT_ARRAY),
         (&"o", Type::TEXT),
         (&"all expired", Type::TEXT),
         (&"r", Type::TEXT),

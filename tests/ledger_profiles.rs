@@ -142,7 +142,10 @@ async fn live(db: &Db, session: &Session, ledger: &Ledger) {
     assert_eq!(ledger.give_back(session, &[back]).await.unwrap().recorded, std::slice::from_ref(&next.id));
     let job = claim_one(session, ledger, "dead", OVER).await;
     assert_eq!(ids(std::slice::from_ref(&job)), [&next.id]);
-    assert_eq!(ledger.release_expired_batch(session, Some("dead"), &audit()).await.unwrap(), 1);
+    assert_eq!(
+        ledger.release_expired_batch(session, Some(&["dead".to_owned()]), &audit()).await.unwrap(),
+        1
+    );
     assert_eq!(ears.take().await.len(), 1);
     for _ in 3..job.max_attempts.unwrap() {
         assert_eq!(claim_one(session, ledger, "dead", OVER).await.id, next.id);

@@ -22,10 +22,10 @@ async fn ears(db: &Db, ledger: &Ledger) -> Ears {
 }
 
 /// Releases batch after batch until there are none left.
-async fn release_all(session: &Session, ledger: &Ledger, holder: Option<&str>) -> Vec<u64> {
+async fn release_all(session: &Session, ledger: &Ledger, holders: Option<&[String]>) -> Vec<u64> {
     let mut batches = Vec::new();
     loop {
-        let freed = ledger.release_expired_batch(session, holder, &audit()).await.unwrap();
+        let freed = ledger.release_expired_batch(session, holders, &audit()).await.unwrap();
         if freed == 0 {
             return batches;
         }
@@ -246,10 +246,13 @@ async fn a_bulk_release_can_be_limited_to_one_holder() {
     fill(&session, &ledger, 7).await;
     claim(&session, &ledger, "o'ne", 7, OVER).await;
     claim(&session, &ledger, "two", 3, OVER).await;
-    assert_eq!(ledger.count_expired_of(&session, Some("o'ne"), 100).await.unwrap(), (4, false));
-    assert_eq!(ledger.count_expired_of(&session, Some("o'ne"), 3).await.unwrap(), (3, true));
-    assert_eq!(release_all(&session, &ledger, Some("o'ne")).await, [4]);
-    assert_eq!(release_all(&session, &ledger, Some("nobody")).await, [0; 0]);
+    assert_eq!(
+        ledger.count_expired_of(&session, Some(&["o'ne".to_owned()]), 100).await.unwrap(),
+        (4, false)
+    );
+    assert_eq!(ledger.count_expired_of(&session, Some(&["o'ne".to_owned()]), 3).await.unwrap(), (3, true));
+    assert_eq!(release_all(&session, &ledger, Some(&["o'ne".into(), "three".into()])).await, [4]);
+    assert_eq!(release_all(&session, &ledger, Some(&["nobody".into()])).await, [0; 0]);
     assert_eq!(ledger.counts(&session, 100).await.unwrap().expired, (3, false));
 }
 

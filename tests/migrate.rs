@@ -11,6 +11,9 @@ use support::ledger::{ask, migrated, number, refusal, run, session_for};
 
 const CHECK: &str = "23514";
 
+/// The version that the newest migration brings.
+const NEWEST: i64 = 6;
+
 const TABLES: &str = "select string_agg(c.relname, ' ' order by c.relname) from pg_class c
     where c.relnamespace = 'pgwake'::regnamespace and c.relkind = 'r' and c.relname <> 'schema_history'";
 
@@ -20,14 +23,14 @@ async fn migrating_creates_everything_and_doing_it_again_changes_nothing() {
     let mut session = session_for(&db, Purpose::Command).await;
     let first = migrate(&mut session).await.unwrap();
     assert_eq!(first.applied.len(), migrations().len());
-    assert_eq!(first.version, 5);
+    assert_eq!(first.version, NEWEST);
     let client = db.connect().await;
-    assert_eq!(ask(&client, TABLES).await.unwrap(), "jobs outbox releases scratch workers");
+    assert_eq!(ask(&client, TABLES).await.unwrap(), "actions jobs outbox releases scratch workers");
     run(&client, "select pgwake.enqueue('mail')").await;
 
     let second = migrate(&mut session).await.unwrap();
     assert_eq!(second.applied, Vec::<String>::new());
-    assert_eq!(second.version, 5);
+    assert_eq!(second.version, NEWEST);
     assert_eq!(number(&client, "select count(*) from pgwake.jobs").await, 1, "rows are left alone");
 }
 
@@ -38,8 +41,12 @@ async fn two_migrations_at_the_same_moment_both_succeed() {
     let mut other = session_for(&db, Purpose::Command).await;
     let (one, other) = tokio::join!(migrate(&mut one), migrate(&mut other));
     let (one, other) = (one.unwrap(), other.unwrap());
-    assert_eq!(one.applied.len() + other.applied.len(), 5, "each is applied once: {one:?} {other:?}");
-    assert_eq!((one.version, other.version), (5, 5));
+    assert_eq!(
+        one.applied.len() + other.applied.len(),
+        migrations().len(),
+        "each is applied once: {one:?} {other:?}"
+    );
+    assert_eq!((one.version, other.version), (NEWEST, NEWEST));
 }
 
 #[tokio::test]
@@ -54,7 +61,11 @@ async fn a_migration_that_fails_leaves_nothing_half_done() {
     assert!(!refused.to_string().contains('\n'));
     assert_eq!(ask(&client, TABLES).await.unwrap(), "scratch");
     run(&client, "drop table pgwake.scratch").await;
-    assert_eq!(migrate(&mut session).await.unwrap().applied.len(), 5, "the lock was let go");
+    assert_eq!(
+        migrate(&mut session).await.unwrap().applied.len(),
+        migrations().len(),
+        "the lock was let go"
+    );
 }
 
 #[tokio::test]
@@ -64,7 +75,7 @@ async fn the_migrations_can_be_run_by_hand_in_the_simple_protocol() {
     for (name, sql) in migrations() {
         client.batch_execute(&sql).await.unwrap_or_else(|e| panic!("{name}: {e:?}"));
     }
-    assert_eq!(ask(&client, TABLES).await.unwrap(), "jobs outbox releases scratch workers");
+    assert_eq!(ask(&client, TABLES).await.unwrap(), "actions jobs outbox releases scratch workers");
     run(&client, "select pgwake.enqueue('mail'); select pgwake.publish('orders', 'k')").await;
 }
 

@@ -61,14 +61,33 @@ pub(super) fn count_expired(app: &mut App, now: Now) -> Vec<Intent> {
         notice(app, "release refused: the server has not told about this ledger yet", now);
         return Vec::new();
     };
-    let holder = if app.screen == Screen::Leases { app.only_holder.clone() } else { None };
+    let holders = holders_shown(app);
+    if holders.as_ref().is_some_and(Vec::is_empty) {
+        notice(app, "nothing is shown here that could be released", now);
+        return Vec::new();
+    }
     app.dialog = Some(Dialog::Bulk(Bulk {
         ledger: facts.name.clone(),
-        holder: holder.clone(),
+        holders: holders.clone(),
         verdict: facts.fencing.verdict(),
         phase: BulkPhase::Counting,
     }));
-    vec![Intent::CountExpired { ledger: facts.name, holder }]
+    vec![Intent::CountExpired { ledger: facts.name, holders }]
+}
+
+/// The holders that the person narrowed the list to, by Enter on one or by a filter; `None` when it is not
+/// narrowed. A list that shows fewer than all and a key that frees all do not go together.
+fn holders_shown(app: &App) -> Option<Vec<String>> {
+    let is_filtered = !app.lever(app.list()).filter().is_empty();
+    let mut names: Vec<String> = match app.screen {
+        Screen::Leases if is_filtered => app.leases().into_iter().map(|l| l.holder.clone()).collect(),
+        Screen::Leases => return app.only_holder.clone().map(|only| vec![only]),
+        Screen::Overview if is_filtered => app.holders().into_iter().map(|h| h.name.clone()).collect(),
+        _ => return None,
+    };
+    names.sort_unstable();
+    names.dedup();
+    Some(names)
 }
 
 pub(super) fn ask_wake(app: &mut App, now: Now) {

@@ -2,11 +2,12 @@
 //! target as it was when the dialog opened.
 
 use super::lists::WorkerLine;
+use super::on_job::{OnJob, of_key};
 use super::palette::{Item, Palette};
 use super::seen::JobSeen;
 use crate::config::Keymap;
 use crate::config::keys::{Action, Key, Scope};
-use crate::model::{ActionEvent, Fault, Holder, Intent, JobDetail, Lease, LedgerFacts, Session};
+use crate::model::{ActionEvent, Fault, Holder, Intent, JobAction, JobDetail, Lease, LedgerFacts, Session};
 
 /// How far a release has come.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,8 +81,8 @@ pub enum BulkPhase {
 pub struct Bulk {
     /// Profile name of the ledger.
     pub ledger: String,
-    /// Only this holder's.
-    pub holder: Option<String>,
+    /// Only those of these holders; `None`: of all.
+    pub holders: Option<Vec<String>>,
     /// What a late completion would do.
     pub verdict: &'static str,
     /// How far it has come.
@@ -136,6 +137,8 @@ pub enum Dialog {
     Session(Box<Session>),
     /// One job.
     Job(Box<JobView>),
+    /// Retry, give up or run now.
+    OnJob(Box<OnJob>),
     /// Release one.
     Release(Box<Release>),
     /// Release all expired.
@@ -174,6 +177,8 @@ pub enum Outcome {
     CloseAndSend(Intent),
     /// It closes and the release of the lease it showed is asked for.
     OpenRelease(Lease),
+    /// It closes and this is asked about the job that it showed.
+    OpenOnJob(JobAction),
     /// It closes and this is done.
     Run(Item),
     /// It stays and this is copied: what it is, and its text.
@@ -211,6 +216,10 @@ impl Dialog {
             Self::Worker(line) if is(Action::Copy) => Outcome::Copy("the worker's name", line.name.clone()),
             Self::Worker(_) => close_on_any_leave(key),
             Self::Session(session) if is(Action::Copy) => Outcome::Copy("the pid", session.pid.to_string()),
+            Self::OnJob(on) if key == Key::Ctrl('y') => {
+                Outcome::Copy("the statement", on.offer.sql.clone())
+            }
+            Self::OnJob(on) => on.key(key),
             Self::Job(view) => job_key(view, key, keys),
             Self::Event(_) | Self::Session(_) | Self::Notice { .. } => close_on_any_leave(key),
             Self::Release(release) => release_key(release, key),
@@ -248,6 +257,7 @@ impl Dialog {
         match self {
             Self::Release(r) => answer_release(r, event),
             Self::Bulk(b) => answer_bulk(b, event),
+            Self::OnJob(on) => on.answer(event),
             _ => {}
         }
     }
@@ -282,6 +292,9 @@ fn job_key(view: &mut JobView, key: Key, keys: &Keymap) -> Outcome {
         Some(Action::PageUp) => {
             view.top = view.top.saturating_sub(10);
             Outcome::Stay
+        }
+        Some(action) if of_key(action).is_some() => {
+            of_key(action).map_or(Outcome::Stay, Outcome::OpenOnJob)
         }
         _ => close_on_any_leave(key),
     }
@@ -324,7 +337,7 @@ fn bulk_key(b: &mut Bulk, key: Key) -> Outcome {
     match (&mut b.phase, key) {
         (BulkPhase::Asking { count, .. }, Key::Enter | Key::Char('y')) if *count > 0 => {
             b.phase = BulkPhase::Running { total: 0, batches: 0, stopping: false };
-            Outcome::Send(Intent::ReleaseExpired { ledger: b.ledger.clone(), holder: b.holder.clone() })
+            Outcome::Send(Intent::ReleaseExpired { ledger: b.ledger.clone(), holders: b.holders.clone() })
         }
         (BulkPhase::Asking { .. }, Key::Char('n')) => Outcome::Close,
         (BulkPhase::Running { stopping, .. }, Key::Esc) if !*stopping => {
@@ -359,8 +372,8 @@ fn answer_release(r: &mut Release, event: &ActionEvent) {
 
 fn answer_bulk(b: &mut Bulk, event: &ActionEvent) {
     match event {
-        ActionEvent::ExpiredCount { ledger, holder, count, capped }
-            if *ledger == b.ledger && *holder == b.holder && b.phase == BulkPhase::Counting =>
+        ActionEvent::ExpiredCount { ledger, holders, count, capped }
+            if *ledger == b.ledger && *holders == b.holders && b.phase == BulkPhase::Counting =>
         {
             b.phase = BulkPhase::Asking { count: *count, capped: *capped };
         }

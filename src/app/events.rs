@@ -306,6 +306,17 @@ impl Log {
             ActionEvent::MovedOn { ledger, id, found } => {
                 self.push(now, Tone::Warn, format!("{ledger}: {id} not released, it moved on: {found}"));
             }
+            ActionEvent::OnJob { ledger, action, id, moved: None } => {
+                self.push(
+                    now,
+                    Tone::Action,
+                    format!("{ledger}: {} {id}, {}", action.word(), action.done()),
+                );
+            }
+            ActionEvent::OnJob { ledger, action, id, moved: Some(found) } => {
+                let text = format!("{ledger}: {} {id} did nothing, it moved on: {found}", action.word());
+                self.push(now, Tone::Warn, text);
+            }
             ActionEvent::ExpiredCount { .. } | ActionEvent::Batch { .. } => {}
             ActionEvent::BulkDone { ledger, total, stopped } => {
                 let end = if *stopped { ", stopped before the end" } else { "" };

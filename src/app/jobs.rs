@@ -24,7 +24,7 @@ pub struct JobsView {
 }
 
 impl JobsView {
-    fn intent(&self) -> Intent {
+    pub(super) fn intent(&self) -> Intent {
         Intent::Jobs { ledger: self.ledger.clone(), key: self.key.clone() }
     }
 }
@@ -64,7 +64,7 @@ pub(super) fn open_job(app: &mut App, payload: bool, now: Now) -> Vec<Intent> {
 }
 
 /// A look asks about now, whatever the picture shows: without a server it would never be answered.
-fn is_reachable(app: &mut App, now: Now) -> bool {
+pub(super) fn is_reachable(app: &mut App, now: Now) -> bool {
     let why = match &app.world.link {
         LinkState::Up { .. } => return true,
         LinkState::Down { loss, .. } => format!("jobs cannot be read: not connected: {loss}"),
@@ -97,14 +97,13 @@ pub(super) fn on_answer(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
                 arrange(app, List::Jobs);
             }
         }
-        Event::Job(detail) => {
-            if let Some(Dialog::Job(view)) = &mut app.dialog
-                && view.ledger == detail.ledger
-                && view.id == detail.id
-            {
+        Event::Job(detail) => match &mut app.dialog {
+            Some(Dialog::Job(view)) if view.ledger == detail.ledger && view.id == detail.id => {
                 view.detail = Some(*detail);
             }
-        }
+            Some(Dialog::OnJob(on)) => on.looked(*detail),
+            _ => {}
+        },
         _ => {}
     }
     Vec::new()

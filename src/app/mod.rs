@@ -18,6 +18,7 @@ pub mod history;
 mod jobs;
 pub mod lists;
 mod moves;
+pub mod on_job;
 pub mod palette;
 pub mod playback;
 mod rows;

@@ -46,16 +46,12 @@ impl Palette {
         let refusal = app.refusal();
         let mut entries = Vec::new();
         for b in app.keys().iter().filter(|b| app.offers(b.scope) && b.action != Action::Palette) {
-            let changes = matches!(
-                b.action,
-                Action::Release | Action::ReleaseExpired | Action::Wake | Action::Worker
-            );
             entries.push(Entry {
                 item: Item::Action(b.action),
                 name: b.action.name().replace('-', " "),
                 help: b.help.to_owned(),
                 keys: b.keys_text(),
-                refusal: refusal.clone().filter(|_| changes),
+                refusal: refusal.clone().filter(|_| b.action.changes()),
             });
         }
         for (at, name) in app.setup.themes.iter().enumerate() {

@@ -5,12 +5,13 @@ use super::dialog::{Dialog, Outcome};
 use super::jobs::{on_answer, open_job};
 use super::lists::{List, arrange};
 use super::moves::{back, choose, freeze, next_ledger, open, page, reverse, show_holder, sort, step, turn};
+use super::on_job;
 use super::palette::{Item, Palette};
 use super::time::{self, Step};
 use super::world::{on_link, on_listen, on_sample, on_worker};
-use super::{App, Embedded, LeaseKey, Msg, Screen};
+use super::{App, Embedded, JobsView, LeaseKey, Msg, Screen};
 use crate::config::keys::{Action, Key};
-use crate::model::{ActionEvent, Event, Intent, Lease, Now};
+use crate::model::{ActionEvent, Event, Intent, JobAction, Lease, Now};
 
 /// Longest filter that can be typed, characters.
 const FILTER: usize = 64;
@@ -65,6 +66,7 @@ pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
 
 fn on_event(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
     let is_sample = matches!(event, Event::Sample(_));
+    let mut ask = None;
     let world = &mut app.world;
     world.log.record(&event, now);
     world.tape.record(&event, world.worker.is_on(), now);
@@ -81,7 +83,12 @@ fn on_event(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
             world.last_wakeup = Some(now.mono);
         }
         Event::Worker(event) => on_worker(world, event, now),
-        Event::Action(event) => on_action(app, &event, now),
+        Event::Action(event) => {
+            on_action(app, &event, now);
+            // the list shows what was done, without waiting for the slow lane
+            let acted = matches!(event, ActionEvent::OnJob { .. });
+            ask = app.jobs.as_ref().filter(|_| acted).map(JobsView::intent);
+        }
         answer @ (Event::Backlog(_) | Event::Jobs(_) | Event::Job(_)) => {
             return on_answer(app, answer, now);
         }
@@ -95,14 +102,14 @@ fn on_event(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
             follow(app);
         }
     }
-    Vec::new()
+    ask.into_iter().collect()
 }
 
 fn on_action(app: &mut App, event: &ActionEvent, now: Now) {
     if let Some(dialog) = &mut app.dialog {
         dialog.answer(event);
     }
-    let is_shown = matches!(app.dialog, Some(Dialog::Release(_) | Dialog::Bulk(_)));
+    let is_shown = matches!(app.dialog, Some(Dialog::Release(_) | Dialog::Bulk(_) | Dialog::OnJob(_)));
     if let ActionEvent::Refused { what, why } = event {
         // an embedded worker that could not start is off again
         if app.world.worker == Embedded::Starting {
@@ -201,6 +208,12 @@ fn on_outcome(app: &mut App, outcome: Outcome, now: Now) -> Vec<Intent> {
             open_release(app, lease, now);
             return Vec::new();
         }
+        Outcome::OpenOnJob(action) => {
+            let Some(Dialog::Job(view)) = app.dialog.take() else { return Vec::new() };
+            let facts = view.detail.as_ref().and_then(|d| d.found.value()).and_then(Option::as_ref);
+            let state = facts.and_then(|f| f.row.state);
+            return on_job::open(app, action, view.id, state, now);
+        }
         Outcome::Run(item) => {
             app.dialog = None;
             return run(app, item, now);
@@ -253,6 +266,9 @@ fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
         Action::Bottom => step(app, isize::MAX),
         Action::Open => return open(app, now),
         Action::Payload => return open_job(app, true, now),
+        Action::Retry => return on_job::on_selected(app, JobAction::Retry, now),
+        Action::GiveUp => return on_job::on_selected(app, JobAction::GiveUp, now),
+        Action::RunNow => return on_job::on_selected(app, JobAction::RunNow, now),
         Action::Filter => app.typing = true,
         Action::Sort => sort(app, now),
         Action::Reverse => reverse(app, now),

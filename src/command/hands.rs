@@ -172,11 +172,12 @@ async fn one(
 ) {
     let outcome: Result<(), OperatorError> = match &intent {
         Intent::Release { ledger, lease } => operator.release(ledger, lease).await.map(drop),
-        Intent::CountExpired { ledger, holder } => {
-            operator.count_expired(ledger, holder.as_deref()).await.map(drop)
+        Intent::OnJob { ledger, action, job } => operator.on_job(ledger, *action, job).await.map(drop),
+        Intent::CountExpired { ledger, holders } => {
+            operator.count_expired(ledger, holders.as_deref()).await.map(drop)
         }
-        Intent::ReleaseExpired { ledger, holder } => {
-            operator.release_expired(ledger, holder.as_deref()).await.map(drop)
+        Intent::ReleaseExpired { ledger, holders } => {
+            operator.release_expired(ledger, holders.as_deref()).await.map(drop)
         }
         Intent::Wake { ledger } => operator.wake(ledger).await,
         Intent::Worker { on } => {
@@ -216,6 +217,7 @@ fn what(intent: &Intent) -> &'static str {
         Intent::CountExpired { .. } | Intent::ReleaseExpired { .. } | Intent::StopBulk => {
             "release all expired"
         }
+        Intent::OnJob { action, .. } => action.word(),
         Intent::Wake { .. } => "send a wake-up",
         Intent::Worker { .. } => "switch the worker",
         Intent::Jobs { .. } | Intent::Job { .. } => "look at jobs",

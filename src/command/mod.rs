@@ -10,6 +10,7 @@ mod hands;
 mod leases;
 mod logging;
 mod migrate;
+mod on_job;
 pub(crate) mod pause;
 mod recorder;
 mod release;
@@ -29,6 +30,7 @@ use clap::error::ErrorKind;
 
 use crate::cli::{Cli, Command, Connect};
 use crate::config::Target;
+use crate::model::JobAction;
 use crate::monitor;
 use crate::pg::{Conninfo, Options};
 use crate::profile::Profile;
@@ -87,6 +89,9 @@ fn run(cli: Cli) -> Outcome {
         Some(Command::Status(args)) => block_on(status::run(connect, args)),
         Some(Command::Leases(args)) => block_on(leases::run(connect, args)),
         Some(Command::Release(args)) => block_on(release::run(connect, args)),
+        Some(Command::Retry(args)) => block_on(on_job::run(connect, JobAction::Retry, args)),
+        Some(Command::GiveUp(args)) => block_on(on_job::run(connect, JobAction::GiveUp, args)),
+        Some(Command::RunNow(args)) => block_on(on_job::run(connect, JobAction::RunNow, args)),
         Some(Command::Drill(args)) => drill::run(connect, args),
         Some(Command::Replay(args)) => replay::run(connect, &args),
         Some(Command::Screenshot(args)) => screenshot::run(&args),

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::{Failure, Outcome, conninfo_to_change, print, profiles};
 use crate::cli::{Connect, Release};
 use crate::ledger::{self, LeaseRow, Ledger};
-use crate::model::{ActionEvent, Event, Lease};
+use crate::model::{ActionEvent, Event, Lease, Sink};
 use crate::monitor::{AuditFile, Operator};
 use crate::pg::{Purpose, Session};
 use crate::text::{age, ago, count};
@@ -25,35 +25,50 @@ pub(super) async fn run(connect: &Connect, args: Release) -> Outcome {
     let conninfo = conninfo_to_change(connect, None)?;
     let session = Session::connect(&conninfo, Purpose::Command).await.map_err(Failure::failed)?;
     let ledgers = ledger::open_all(&session, &profiles(connect, None)?).await.map_err(Failure::failed)?;
-    let ledger = match ledgers.as_slice() {
-        [] => return Err(Failure::failed("no ledger of a known profile in this database")),
-        [only] => only.clone(),
-        several if !connect.profile.is_empty() || args.ids.is_empty() => {
-            let names = names(several);
-            return Err(Failure::usage(format!(
-                "release: there are the ledgers {names}; name one with --profile"
-            )));
-        }
-        several => the_one_with(&session, several, &args.ids).await?,
-    };
-    // Results are printed from what the operator returns; a warning (the audit file) comes only this way.
-    let warn = |event| {
-        if let Event::Note(note) = event {
-            eprintln!("pgwake: {}", note.text);
-        }
-    };
+    let named = !connect.profile.is_empty();
+    let ledger = one_ledger("release", &session, &ledgers, &args.ids, named).await?;
     let mut operator = Operator::new(
         conninfo,
         vec![ledger.profile().clone()],
         (!ledger.may_write()).then(|| "this role may not update the table".to_owned()),
         args.reason.clone(),
         AuditFile::default_place(),
-        Arc::new(warn),
+        quiet(),
     );
     if args.ids.is_empty() {
         bulk(&mut operator, &ledger, &args).await
     } else {
         single(&session, &mut operator, &ledger, &args).await
+    }
+}
+
+/// Results are printed from what the operator returns; a warning (the audit file) comes only this way.
+pub(super) fn quiet() -> Arc<dyn Sink> {
+    Arc::new(|event| {
+        if let Event::Note(note) = event {
+            eprintln!("pgwake: {}", note.text);
+        }
+    })
+}
+
+/// The ledger that is meant: the only one, or, if none was named, the one that has all these jobs.
+pub(super) async fn one_ledger(
+    command: &str,
+    session: &Session,
+    ledgers: &[Ledger],
+    ids: &[String],
+    named: bool,
+) -> Result<Ledger, Failure> {
+    match ledgers {
+        [] => Err(Failure::failed("no ledger of a known profile in this database")),
+        [only] => Ok(only.clone()),
+        several if named || ids.is_empty() => {
+            let names = names(several);
+            Err(Failure::usage(format!(
+                "{command}: there are the ledgers {names}; name one with --profile"
+            )))
+        }
+        several => the_one_with(command, session, several, ids).await,
     }
 }
 
@@ -63,13 +78,18 @@ fn names(ledgers: &[Ledger]) -> String {
 
 /// The one ledger that has all these jobs. The same number may name another job in another ledger: then it
 /// is for the person to say which is meant.
-async fn the_one_with(session: &Session, ledgers: &[Ledger], ids: &[String]) -> Result<Ledger, Failure> {
+async fn the_one_with(
+    command: &str,
+    session: &Session,
+    ledgers: &[Ledger],
+    ids: &[String],
+) -> Result<Ledger, Failure> {
     let mut one: Option<&Ledger> = None;
     for id in ids {
         let shown = crate::text::clean(id);
         let (mut having, mut trouble) = (Vec::new(), None);
         for ledger in ledgers {
-            match ledger.lease_of(session, id).await {
+            match ledger.job(session, id, false).await {
                 Ok(Some(_)) => having.push(ledger.clone()),
                 Ok(None) => {}
                 Err(e) => trouble = Some(format!("job {shown}: {}", e.loss())),
@@ -86,28 +106,29 @@ async fn the_one_with(session: &Session, ledgers: &[Ledger], ids: &[String]) -> 
             }
             ([found], None) => {
                 return Err(Failure::usage(format!(
-                    "release: job {shown} is in ledger {}, another is not; name one with --profile",
+                    "{command}: job {shown} is in ledger {}, another is not; name one with --profile",
                     found.name()
                 )));
             }
             (_, Some(trouble)) => {
-                return Err(Failure::usage(format!("release: {trouble}; name a ledger with --profile")));
+                return Err(Failure::usage(format!("{command}: {trouble}; name a ledger with --profile")));
             }
             (several, None) => {
                 return Err(Failure::usage(format!(
-                    "release: job {shown} is in the ledgers {}; name one with --profile",
+                    "{command}: job {shown} is in the ledgers {}; name one with --profile",
                     names(several)
                 )));
             }
         }
     }
-    one.cloned().ok_or_else(|| Failure::usage("release: give job ids"))
+    one.cloned().ok_or_else(|| Failure::usage(format!("{command}: give job ids")))
 }
 
 async fn bulk(operator: &mut Operator, ledger: &Ledger, args: &Release) -> Outcome {
-    let holder = args.holder.as_deref();
-    let (n, capped) = operator.count_expired(ledger.name(), holder).await.map_err(Failure::failed)?;
-    let of = holder.map_or_else(String::new, |h| format!(" of {}", crate::text::clean(h)));
+    let holders: Option<Vec<String>> = args.holder.clone().map(|h| vec![h]);
+    let (n, capped) =
+        operator.count_expired(ledger.name(), holders.as_deref()).await.map_err(Failure::failed)?;
+    let of = args.holder.as_deref().map_or_else(String::new, |h| format!(" of {}", crate::text::clean(h)));
     let what = format!(
         "{}{} expired leases{of} in ledger {}",
         if capped { ">=" } else { "" },
@@ -123,7 +144,8 @@ async fn bulk(operator: &mut Operator, ledger: &Ledger, args: &Release) -> Outco
     if !args.yes && !ask(&format!("release {what}? Type yes: "), "yes")? {
         return Err(Failure::failed("nothing was released"));
     }
-    let total = operator.release_expired(ledger.name(), holder).await.map_err(Failure::failed)?;
+    let total =
+        operator.release_expired(ledger.name(), holders.as_deref()).await.map_err(Failure::failed)?;
     print(&format!("released {}\n", count(total)))
 }
 
@@ -207,7 +229,7 @@ fn seen(row: LeaseRow, now: DateTime<Utc>) -> (Lease, bool) {
     (lease, expired)
 }
 
-fn ask(question: &str, answer: &str) -> Result<bool, Failure> {
+pub(super) fn ask(question: &str, answer: &str) -> Result<bool, Failure> {
     let failed = |e: std::io::Error| Failure::failed(format!("the terminal: {e}"));
     let mut err = std::io::stderr();
     err.write_all(question.as_bytes()).and_then(|()| err.flush()).map_err(failed)?;

@@ -73,6 +73,12 @@ pub enum Action {
     Release,
     /// Releases all expired leases, after a dry run.
     ReleaseExpired,
+    /// Makes the selected failed job ready again.
+    Retry,
+    /// Marks the selected waiting job failed.
+    GiveUp,
+    /// Makes the selected scheduled job due now.
+    RunNow,
     /// Sends one wake-up.
     Wake,
     /// Opens the fault menu.
@@ -111,6 +117,20 @@ impl Action {
             name.extend(c.to_lowercase());
         }
         name
+    }
+
+    /// Whether it changes something in the database: not offered where that is refused.
+    pub fn changes(self) -> bool {
+        matches!(
+            self,
+            Self::Release
+                | Self::ReleaseExpired
+                | Self::Retry
+                | Self::GiveUp
+                | Self::RunNow
+                | Self::Wake
+                | Self::Worker
+        )
     }
 
     /// Whether it does much at once: such a key is never pressed by accident, so it is upper case.
@@ -223,6 +243,27 @@ pub const KEYS: &[Binding] = &[
         &[Key::Char('R')],
         ("release expired", 2),
         "release all expired leases (counts first, then asks)",
+    ),
+    binding(
+        Action::Retry,
+        Scope::Jobs,
+        &[Key::Char('a')],
+        ("retry", 2),
+        "retry the selected failed job: again, now (asks, and shows the statement)",
+    ),
+    binding(
+        Action::GiveUp,
+        Scope::Jobs,
+        &[Key::Char('x')],
+        ("give up", 2),
+        "give up the selected ready or scheduled job: mark it failed (asks)",
+    ),
+    binding(
+        Action::RunNow,
+        Scope::Jobs,
+        &[Key::Char('u')],
+        ("run now", 2),
+        "make the selected scheduled job due now (asks)",
     ),
     binding(Action::Wake, Scope::Everywhere, &[Key::Char('n')], ("wake-up", 4), "send one wake-up"),
     binding(Action::Faults, Scope::Demo, &[Key::Char('F')], ("faults", 1), "break something (demo only)"),

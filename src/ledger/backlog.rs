@@ -165,6 +165,10 @@ impl Builder<'_> {
         let time = |name: Option<&String>| {
             name.map_or_else(|| "null::timestamptz".to_owned(), |c| self.finite(&p.t(c)))
         };
+        // what an action compares with: no calendar holds more
+        let at = p.run_at();
+        let run_at =
+            format!("case when {at} > '-infinity' and {at} < '10000-01-01' then {at}::timestamptz end");
         let payload = match &c.payload {
             Some(column) if payload => {
                 let text = format!("t.{}::text", quote_ident(column));
@@ -177,7 +181,7 @@ impl Builder<'_> {
             None => "null::int8, null::int8, null::text".to_owned(),
         };
         format!(
-            "select {state}, {listed}, {status}::text, {key}, {created}, {finished}, {until}, {payload}\n\
+            "select {state}, {listed}, {status}::text, {key}, {created}, {finished}, {until}, {payload}, {run_at}\n\
              from {rel} t\nwhere {id} = $1::text::{id_type}",
             listed = self.listed(),
             status = p.status(),
@@ -270,6 +274,7 @@ impl Ledger {
             status: clean(r.field(8)?),
             key: r.field::<Option<&str>>(9)?.map(clean),
             created: r.field(10)?,
+            run_at: r.field(16)?,
             finished: r.field(11)?,
             expires: r.field(12)?,
             error: error.map(clean_block),

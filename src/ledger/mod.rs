@@ -12,6 +12,7 @@ mod enqueue;
 mod finish;
 mod load;
 mod migrate;
+mod on_job;
 mod open;
 mod practice;
 mod prune;
@@ -110,6 +111,7 @@ impl Ledger {
             fencing: p.fencing,
             scratch: self.inner.scratch,
             release_sql: self.inner.sql.release.clone(),
+            offers: self.offers(),
         }
     }
 

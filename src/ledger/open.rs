@@ -99,6 +99,9 @@ select coalesce((select has_table_privilege(c.oid, 'insert') from pg_class c joi
                    and has_schema_privilege(n.oid, 'usage')), false),
        coalesce((select has_table_privilege(c.oid, 'select') from pg_class c join pg_namespace n on n.oid = c.relnamespace
                  where n.nspname = 'pgwake' and c.relname = 'scratch'
+                   and has_schema_privilege(n.oid, 'usage')), false),
+       coalesce((select has_table_privilege(c.oid, 'insert') from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                 where n.nspname = 'pgwake' and c.relname = 'actions'
                    and has_schema_privilege(n.oid, 'usage')), false)";
 
 impl Ledger {
@@ -148,7 +151,8 @@ impl Ledger {
             names.iter().position(|n| n == column).and_then(|i| types.get(i)).cloned().unwrap_or_default()
         };
         let extras = session.one(EXTRAS, &[], DEADLINE).await?;
-        let (audit, has_scratch): (bool, bool) = (extras.field(0)?, extras.field(1)?);
+        let (audit, has_scratch, audit_actions): (bool, bool, bool) =
+            (extras.field(0)?, extras.field(1)?, extras.field(2)?);
         let relation = profile.relation();
         let scratch = has_scratch
             && session
@@ -170,8 +174,12 @@ impl Ledger {
             .await
             .ok()
             .and_then(|row| row.get::<_, Option<String>>(0));
-        let types =
-            Types { id: type_of(&profile.columns.id), status: type_of(&profile.columns.status), audit };
+        let types = Types {
+            id: type_of(&profile.columns.id),
+            status: type_of(&profile.columns.status),
+            audit,
+            audit_actions,
+        };
         let sql = Statements::build(&profile, &types);
         let inner = Inner { profile, sql, scratch, may_write, may_delete, sequence };
         Ok(Self { inner: std::sync::Arc::new(inner) })

@@ -63,18 +63,21 @@ impl Ledger {
         })
     }
 
-    /// Expired leases of one holder, or of all, up to `cap`: the dry run of a bulk release.
+    /// Expired leases of these holders, or of all, up to `cap`: the dry run of a bulk release.
     ///
     /// # Errors
     /// As any statement.
     pub async fn count_expired_of(
         &self,
         session: &Session,
-        holder: Option<&str>,
+        holders: Option<&[String]>,
         cap: i64,
     ) -> Result<(u64, bool), Error> {
         let rows = session
-            .rows(&self.inner.sql.count_expired_of, &[(&(cap + 1), Type::INT8), (&holder, Type::TEXT)])
+            .rows(
+                &self.inner.sql.count_expired_of,
+                &[(&(cap + 1), Type::INT8), (&holders, Type::TEXT_ARRAY)],
+            )
             .await?;
         Ok(under_cap(first(&rows, 0)?.unwrap_or(0), cap))
     }

@@ -80,7 +80,7 @@ impl Ledger {
         })
     }
 
-    /// Releases one batch of expired leases, oldest expiry first, passing over rows that others hold locked, so
+    /// Releases one batch of expired leases, of these holders or of all, oldest expiry first, passing over rows that others hold locked, so
     /// that it never waits for a worker that finishes the same jobs. Zero means there are none left to take.
     ///
     /// # Errors
@@ -88,12 +88,12 @@ impl Ledger {
     pub async fn release_expired_batch(
         &self,
         session: &Session,
-        holder: Option<&str>,
+        holders: Option<&[String]>,
         audit: &Audit,
     ) -> Result<u64, Error> {
         let name = self.name();
         let mut params: Vec<(&(dyn tokio_postgres::types::ToSql + Sync), Type)> =
-            vec![(&BATCH, Type::INT8), (&holder, Type::TEXT)];
+            vec![(&BATCH, Type::INT8), (&holders, Type::TEXT_ARRAY)];
         if self.inner.sql.release_expired.contains("$6") {
             params.extend_from_slice(&[
                 (&audit.operator as &(dyn tokio_postgres::types::ToSql + Sync), Type::TEXT),

@@ -4,11 +4,13 @@ mod claim;
 mod defer;
 mod enqueue;
 mod finish;
+mod on_job;
 mod prune;
 mod read;
 mod release;
 
 use super::backlog::BacklogStatements;
+use crate::model::JobAction;
 use crate::profile::Profile;
 use crate::text::{quote_ident, quote_literal};
 
@@ -21,6 +23,8 @@ pub(super) struct Types {
     pub status: String,
     /// Whether `pgwake.releases` is there to be written.
     pub audit: bool,
+    /// The same for `pgwake.actions`.
+    pub audit_actions: bool,
 }
 
 /// Statement texts. Parameters are documented at the functions that run them.
@@ -42,6 +46,9 @@ pub(super) struct Statements {
     pub prune_after: String,
     pub release: String,
     pub release_expired: String,
+    pub retry: String,
+    pub give_up: String,
+    pub run_now: String,
     pub find: String,
     pub lease_of: String,
     pub counts: String,
@@ -57,6 +64,14 @@ pub(super) struct Statements {
 }
 
 impl Statements {
+    pub(super) fn on_job(&self, action: JobAction) -> &str {
+        match action {
+            JobAction::Retry => &self.retry,
+            JobAction::GiveUp => &self.give_up,
+            JobAction::RunNow => &self.run_now,
+        }
+    }
+
     pub(super) fn build(p: &Profile, types: &Types) -> Self {
         let b = Builder { p, types };
         Self {
@@ -76,6 +91,9 @@ impl Statements {
             prune_after: b.prune(true),
             release: b.release(),
             release_expired: b.release_expired(),
+            retry: b.on_job(JobAction::Retry),
+            give_up: b.on_job(JobAction::GiveUp),
+            run_now: b.on_job(JobAction::RunNow),
             find: b.find(),
             lease_of: b.leases(&format!("{} = $2::text::{}", p.id(), types.id)),
             counts: b.counts(),
@@ -113,6 +131,9 @@ impl Statements {
             ("prune_after", &self.prune_after),
             ("release", &self.release),
             ("release_expired", &self.release_expired),
+            ("retry", &self.retry),
+            ("give_up", &self.give_up),
+            ("run_now", &self.run_now),
             ("find", &self.find),
             ("counts", &self.counts),
             ("oldest_ready", &self.oldest_ready),
@@ -153,7 +174,7 @@ impl Builder<'_> {
     fn is_holder(&self, param: &str) -> String {
         match &self.p.columns.locked_by {
             Some(holder) => {
-                format!("({param}::text is null or {}::text = {param}::text)", self.p.t(holder))
+                format!("({param}::text[] is null or {}::text = any({param}::text[]))", self.p.t(holder))
             }
             None => "false".to_owned(),
         }

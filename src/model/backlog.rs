@@ -210,6 +210,9 @@ pub struct JobFacts {
     pub key: Option<String>,
     /// When it came in.
     pub created: Option<DateTime<Utc>>,
+    /// When a waiting row is due, whatever the state; `None` when that is infinite.
+    #[serde(default)]
+    pub run_at: Option<DateTime<Utc>>,
     /// When it ended.
     pub finished: Option<DateTime<Utc>>,
     /// Expiry of its lease.

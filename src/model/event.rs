@@ -3,7 +3,9 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Backlog, BudgetState, ClaimOutcome, Found, JobDetail, JobList, Sample, ScanReason, Server};
+use super::{
+    Backlog, BudgetState, ClaimOutcome, Found, JobAction, JobDetail, JobList, Sample, ScanReason, Server,
+};
 
 /// Why a session ended or could not begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -215,12 +217,24 @@ pub enum ActionEvent {
         /// What is there now.
         found: Found,
     },
+    /// A job that nobody holds was acted on, or it had moved on.
+    OnJob {
+        /// Ledger.
+        ledger: String,
+        /// What was asked.
+        action: JobAction,
+        /// Job.
+        id: String,
+        /// What is there instead of what was seen; nothing was done then.
+        moved: Option<Found>,
+    },
     /// The dry run of a bulk release.
     ExpiredCount {
         /// Ledger.
         ledger: String,
-        /// Only this holder's.
-        holder: Option<String>,
+        /// Only those of these holders; `None`: of all.
+        #[serde(default)]
+        holders: Option<Vec<String>>,
         /// How many, capped.
         count: u64,
         /// Whether the count stopped at its cap.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fault, Lease};
+use super::{Fault, JobAction, Lease, ShownJob};
 
 /// One request from the screen. Every dangerous one carries the target as the person saw it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,19 +16,28 @@ pub enum Intent {
         /// The lease that the dialog froze.
         lease: Lease,
     },
+    /// Retry, give up or run now: a job exactly as it was shown.
+    OnJob {
+        /// Profile name of the ledger.
+        ledger: String,
+        /// What.
+        action: JobAction,
+        /// The job that the dialog froze.
+        job: ShownJob,
+    },
     /// Count what a bulk release would free.
     CountExpired {
         /// Profile name of the ledger.
         ledger: String,
-        /// Only this holder's leases.
-        holder: Option<String>,
+        /// Only the leases of these holders; `None`: of all.
+        holders: Option<Vec<String>>,
     },
     /// Free all expired leases in batches.
     ReleaseExpired {
         /// Profile name of the ledger.
         ledger: String,
-        /// Only this holder's leases.
-        holder: Option<String>,
+        /// Only the leases of these holders; `None`: of all.
+        holders: Option<Vec<String>>,
     },
     /// Stop a bulk release after the batch in hand.
     StopBulk,

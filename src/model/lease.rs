@@ -3,6 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use super::JobState;
+
 /// What a late completion of a released or expired lease would do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -78,7 +80,7 @@ pub struct Holder {
     pub backend: Option<i32>,
 }
 
-/// What a release found instead of the lease that the person saw.
+/// What an action found instead of what the person saw.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "now")]
 pub enum Found {
@@ -98,7 +100,18 @@ pub enum Found {
         /// Whether it is the same token with a new expiry.
         renewed: bool,
     },
-    /// The lease is as seen, but another session has the row locked at this moment.
+    /// A job that is not as it was seen.
+    Job {
+        /// Its state; `None` for one that the profile does not know.
+        state: Option<JobState>,
+        /// Who holds it.
+        holder: Option<String>,
+        /// When it is due, or its lease ends.
+        due: Option<DateTime<Utc>>,
+        /// Attempts so far.
+        attempts: Option<i64>,
+    },
+    /// It is as seen, but another session has the row locked at this moment.
     Locked,
 }
 
@@ -116,6 +129,21 @@ impl std::fmt::Display for Found {
             }
             Self::Held { holder, expires, renewed: false } => {
                 write!(f, "claimed again by {holder} {}", until(expires))
+            }
+            Self::Job { state, holder, due, attempts } => {
+                f.write_str(state.map_or("in a state that the profile does not know", JobState::word))?;
+                match state {
+                    Some(JobState::Running) => {
+                        let holder = holder.as_deref().unwrap_or("nobody that is named");
+                        write!(f, ", held by {holder} {}", until(due))?;
+                    }
+                    Some(JobState::Ready | JobState::Scheduled) => match due {
+                        Some(at) => write!(f, ", due {}", at.format("%H:%M:%S"))?,
+                        None => f.write_str(", due at no time")?,
+                    },
+                    _ => {}
+                }
+                attempts.map_or(Ok(()), |n| write!(f, ", attempts {n}"))
             }
             Self::Locked => f.write_str("locked by another session at this moment"),
         }

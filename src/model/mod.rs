@@ -6,6 +6,7 @@
 mod backlog;
 mod event;
 mod fault;
+mod hand;
 mod intent;
 mod lease;
 mod reading;
@@ -22,6 +23,7 @@ pub use event::{
     ActionEvent, Event, Link, Listen, Loss, Note, Phases, Recovery, Sink, Stamped, Wake, WorkerEvent,
 };
 pub use fault::Fault;
+pub use hand::{JobAction, Offer, ShownJob};
 pub use intent::{Intent, Play};
 pub use lease::{Fencing, Found, Holder, Lease};
 pub use reading::{Quality, Reading, Trouble};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Fencing;
+use super::{Fencing, Offer};
 
 /// Primary or standby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub struct LedgerFacts {
     pub scratch: bool,
     /// The release statement as it would run, for the dialog.
     pub release_sql: String,
+    /// What can be done to jobs that nobody holds. Recordings of before have none.
+    #[serde(default)]
+    pub offers: Vec<Offer>,
 }
 
 /// The server behind the stats session.

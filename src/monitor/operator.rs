@@ -1,5 +1,7 @@
 //! Carries out what a person asked for, on a session of its own that is opened by the first action.
 
+mod jobs;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -50,6 +52,9 @@ pub enum OperatorError {
     /// No such ledger.
     #[error("there is no ledger {0} here")]
     NoLedger(String),
+    /// The profile or the role does not allow it.
+    #[error("not offered here: {0}")]
+    NotOffered(String),
     /// The server refused, or the session is lost.
     #[error(transparent)]
     Pg(#[from] Error),
@@ -129,16 +134,16 @@ impl Operator {
     pub async fn count_expired(
         &mut self,
         ledger: &str,
-        holder: Option<&str>,
+        holders: Option<&[String]>,
     ) -> Result<(u64, bool), OperatorError> {
         let counted = {
             let (session, ledger) = self.ledger(ledger).await?;
-            ledger.count_expired_of(session, holder, CAP).await
+            ledger.count_expired_of(session, holders, CAP).await
         };
         let (count, capped) = self.checked(counted)?;
         self.say(ActionEvent::ExpiredCount {
             ledger: ledger.to_owned(),
-            holder: holder.map(str::to_owned),
+            holders: holders.map(<[String]>::to_vec),
             count,
             capped,
         });
@@ -152,7 +157,7 @@ impl Operator {
     pub async fn release_expired(
         &mut self,
         ledger: &str,
-        holder: Option<&str>,
+        holders: Option<&[String]>,
     ) -> Result<u64, OperatorError> {
         self.stopper.reset();
         let audit = self.audit_entry();
@@ -163,7 +168,7 @@ impl Operator {
             }
             let freed = {
                 let (session, ledger) = self.ledger(ledger).await?;
-                ledger.release_expired_batch(session, holder, &audit).await
+                ledger.release_expired_batch(session, holders, &audit).await
             };
             match freed {
                 Ok(0) => break Ok(()),
@@ -175,8 +180,10 @@ impl Operator {
                 Err(e) => break Err(e),
             }
         };
-        let what =
-            holder.map_or_else(|| "all expired leases".to_owned(), |h| format!("expired leases of {h}"));
+        let what = holders.map_or_else(
+            || "all expired leases".to_owned(),
+            |h| format!("expired leases of {}", h.join(", ")),
+        );
         self.write_down(ledger, "all expired", &what, &format!("released {total}"));
         self.checked(result)?;
         let stopped = self.stopper.is_stopped();

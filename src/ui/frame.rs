@@ -7,6 +7,7 @@ use ratatui::style::Modifier;
 use super::paint::{self, Piece, width_of};
 use super::{Role, Ui};
 use crate::app::health::Level;
+use crate::app::on_job;
 use crate::app::{Embedded, ListenState, Playing, Screen};
 use crate::config::keys::{Action, Binding};
 use crate::model::{Play, Role as ServerRole};
@@ -236,8 +237,6 @@ pub(super) fn diagnosis(ui: Ui<'_>, buf: &mut Buffer, area: Rect) {
 /// Whether the footer should offer `binding` now.
 fn is_offered(ui: Ui<'_>, binding: &Binding) -> bool {
     let app = ui.app;
-    let changes =
-        matches!(binding.action, Action::Release | Action::ReleaseExpired | Action::Wake | Action::Worker);
     let here = match binding.action {
         Action::Overview => app.screen() != Screen::Overview,
         Action::Backlog => app.screen() != Screen::Backlog,
@@ -247,14 +246,14 @@ fn is_offered(ui: Ui<'_>, binding: &Binding) -> bool {
         Action::WakeUps => app.screen() != Screen::WakeUps,
         Action::Events => app.screen() != Screen::Events,
         Action::NextLedger => app.world().ledgers.len() > 1,
-        _ => true,
+        other => on_job::of_key(other).is_none_or(|action| on_job::fits_selected(app, action)),
     };
     !binding.short.is_empty()
         && !binding.keys.is_empty()
         && here
         && app.offers(binding.scope)
         && !(binding.action == Action::Freeze && app.playing().is_some())
-        && !(changes && app.read_only().is_some())
+        && !(binding.action.changes() && app.read_only().is_some())
 }
 
 /// The last line: a notice, or the keys that matter most here.

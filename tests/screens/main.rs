@@ -6,6 +6,7 @@ mod diagnosis;
 mod fixtures;
 mod help;
 mod mouse;
+mod on_job;
 mod pictures;
 mod sizes;
 mod update;

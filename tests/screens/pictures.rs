@@ -190,6 +190,23 @@ fn jobs() {
 }
 
 #[test]
+fn retry_give_up_and_run_now() {
+    for (name, keys, id) in
+        [("retry", "Ga", "4400"), ("give_up", "jjjx", "4801"), ("run_now", "jjjju", "4900")]
+    {
+        let mut app = looking();
+        for c in keys.chars() {
+            press(&mut app, Key::Char(c));
+        }
+        picture(&format!("dialog_{name}_looking"), &app, "", (80, 24), &dark());
+        send(&mut app, END as f64, Event::Job(Box::new(detail_of(id, END))));
+        for size in [(60, 18), (80, 24), (120, 36)] {
+            picture(&format!("dialog_{name}"), &app, "", size, &dark());
+        }
+    }
+}
+
+#[test]
 fn details_of_a_worker_and_of_a_session() {
     picture("dialog_worker_detail", &busy(), "4j\n", (80, 24), &dark());
     picture("dialog_worker_silent", &busy(), "4\n", (80, 24), &dark());
@@ -233,9 +250,10 @@ fn dialogs() {
     press(&mut app, Key::Char('R'));
     picture("dialog_bulk_counting", &app, "", (80, 24), &dark());
     let counted =
-        ActionEvent::ExpiredCount { ledger: "jobs".into(), holder: None, count: 10_000, capped: true };
+        ActionEvent::ExpiredCount { ledger: "jobs".into(), holders: None, count: 10_000, capped: true };
     send(&mut app, END as f64, Event::Action(counted));
     picture("dialog_bulk_asking", &app, "", (80, 24), &dark());
+    picture("dialog_bulk_filtered", &busy(), "3/mail\nR", (80, 24), &dark());
     let mut demo = setup();
     demo.faults = Fault::ALL.to_vec();
     picture("dialog_faults", &connected(demo), "F", (80, 24), &dark());

@@ -170,17 +170,17 @@ fn the_same_id_under_a_new_token_is_another_lease() {
 #[test]
 fn a_bulk_release_counts_first_then_asks_then_tells_its_progress() {
     let mut app = busy();
-    let expired = |holder: Option<&str>| (String::from("jobs"), holder.map(String::from));
-    let (ledger, holder) = expired(None);
-    assert_eq!(keys(&mut app, "R"), [Intent::CountExpired { ledger, holder }]);
+    let expired = |holder: Option<&str>| (String::from("jobs"), holder.map(|h| vec![h.to_owned()]));
+    let (ledger, holders) = expired(None);
+    assert_eq!(keys(&mut app, "R"), [Intent::CountExpired { ledger, holders }]);
     assert_eq!(bulk(&app), &BulkPhase::Counting);
     assert_eq!(press(&mut app, Key::Enter), [], "nothing is released before it was counted");
 
-    let (ledger, holder) = expired(None);
-    act(&mut app, ActionEvent::ExpiredCount { ledger, holder, count: 230, capped: false });
+    let (ledger, holders) = expired(None);
+    act(&mut app, ActionEvent::ExpiredCount { ledger, holders, count: 230, capped: false });
     assert_eq!(bulk(&app), &BulkPhase::Asking { count: 230, capped: false });
-    let (ledger, holder) = expired(None);
-    assert_eq!(press(&mut app, Key::Enter), [Intent::ReleaseExpired { ledger, holder }]);
+    let (ledger, holders) = expired(None);
+    assert_eq!(press(&mut app, Key::Enter), [Intent::ReleaseExpired { ledger, holders }]);
 
     act(&mut app, ActionEvent::Batch { ledger: "jobs".into(), batch: 100, total: 100 });
     assert_eq!(bulk(&app), &BulkPhase::Running { total: 100, batches: 1, stopping: false });
@@ -195,7 +195,7 @@ fn a_bulk_release_of_nothing_cannot_be_confirmed() {
     keys(&mut app, "R");
     act(
         &mut app,
-        ActionEvent::ExpiredCount { ledger: "jobs".into(), holder: None, count: 0, capped: false },
+        ActionEvent::ExpiredCount { ledger: "jobs".into(), holders: None, count: 0, capped: false },
     );
     assert_eq!(press(&mut app, Key::Enter), []);
 }
@@ -205,11 +205,52 @@ fn a_bulk_release_from_a_holder_s_leases_frees_only_those() {
     let mut app = busy();
     press(&mut app, Key::Enter);
     assert_eq!((app.screen(), app.only_holder()), (Screen::Leases, Some("mail-worker-7")));
-    let holder = Some("mail-worker-7".to_owned());
-    assert_eq!(keys(&mut app, "R"), [Intent::CountExpired { ledger: "jobs".into(), holder }]);
+    let holders = Some(vec!["mail-worker-7".to_owned()]);
+    assert_eq!(keys(&mut app, "R"), [Intent::CountExpired { ledger: "jobs".into(), holders }]);
     press(&mut app, Key::Esc);
     press(&mut app, Key::Esc);
     assert_eq!((app.screen(), app.only_holder()), (Screen::Leases, None));
+}
+
+#[test]
+fn a_bulk_release_of_a_filtered_list_frees_only_what_the_holders_shown_hold() {
+    let counts = |names: &[&str]| {
+        let holders = Some(names.iter().map(|n| (*n).to_owned()).collect());
+        vec![Intent::CountExpired { ledger: "jobs".into(), holders }]
+    };
+    for (screen, filter, names) in [
+        ("3", "worker-7", &["mail-worker-7"][..]),
+        ("3", "mail", &["mail-worker-3", "mail-worker-4", "mail-worker-7"]),
+        ("3", "4741", &["mail-worker-4"]),
+        ("1", "worker-4", &["mail-worker-4"]),
+    ] {
+        let mut app = busy();
+        keys(&mut app, screen);
+        keys(&mut app, "/");
+        keys(&mut app, filter);
+        press(&mut app, Key::Enter);
+        assert_eq!(keys(&mut app, "R"), counts(names), "{screen} {filter}");
+        // the answer to another question is none to this one
+        act(
+            &mut app,
+            ActionEvent::ExpiredCount { ledger: "jobs".into(), holders: None, count: 9, capped: false },
+        );
+        assert_eq!(bulk(&app), &BulkPhase::Counting);
+        let holders = Some(names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+        let counted =
+            |holders| ActionEvent::ExpiredCount { ledger: "jobs".into(), holders, count: 2, capped: false };
+        act(&mut app, counted(holders.clone()));
+        assert_eq!(
+            press(&mut app, Key::Enter),
+            [Intent::ReleaseExpired { ledger: "jobs".into(), holders }]
+        );
+    }
+    // a filter that nothing passes is no leave to free everything
+    let mut app = busy();
+    keys(&mut app, "3/zzzz");
+    press(&mut app, Key::Enter);
+    assert_eq!(keys(&mut app, "R"), []);
+    assert!(app.dialog().is_none() && notice(&app).contains("nothing is shown"), "{}", notice(&app));
 }
 
 #[test]

@@ -43,6 +43,25 @@ pub fn setup() -> Setup {
     setup
 }
 
+/// What can be done to jobs.
+pub fn offers() -> Vec<Offer> {
+    let offer = |action: JobAction, set: &str, effect: &str| Offer {
+        action,
+        sql: format!("UPDATE pgwake.jobs SET {set}\nWHERE id = $1 AND run_at = $2 AND attempts = $3"),
+        effect: effect.into(),
+        refusal: None,
+    };
+    vec![
+        offer(
+            JobAction::Retry,
+            "status = 'ready', run_at = now()",
+            "It becomes ready, due now; its attempts stay counted, and if they are used up, one more is allowed.",
+        ),
+        offer(JobAction::GiveUp, "status = 'failed'", "It is marked failed and not run again."),
+        offer(JobAction::RunNow, "run_at = now()", "It is due now, and a worker takes it in its turn."),
+    ]
+}
+
 pub fn server() -> Server {
     let ledger = |name: &str, channel: &str| LedgerFacts {
         name: name.into(),
@@ -54,6 +73,7 @@ pub fn server() -> Server {
                       lease_token = NULL\nWHERE id = $1 AND status = 'running' AND lease_token = $2 AND \
                       locked_until = $3"
             .into(),
+        offers: offers(),
     };
     Server {
         address: "shop@db-1:5432/orders".into(),
@@ -307,6 +327,7 @@ pub fn job_4700(second: u64, payload: bool) -> JobDetail {
     let row = jobs_of_mail(second).jobs.value().unwrap()[0].clone();
     let facts = JobFacts {
         expires: row.due,
+        run_at: row.due,
         row,
         status: "running".into(),
         key: None,
@@ -331,6 +352,32 @@ pub fn job_4700(second: u64, payload: bool) -> JobDetail {
         taken_at: at,
         found: Reading::exact(Some(Box::new(facts)), at),
         releases: Reading::exact(vec![past], at),
+    }
+}
+
+/// One of the jobs of mail in full, with an end if it has failed.
+pub fn detail_of(id: &str, second: u64) -> JobDetail {
+    let at = server_time(second);
+    let list = jobs_of_mail(second);
+    let row = list.jobs.value().unwrap().iter().find(|j| j.id == id).expect("a job").clone();
+    let failed = row.state == Some(JobState::Failed);
+    let facts = JobFacts {
+        expires: None,
+        run_at: row.due,
+        status: if failed { "failed" } else { "ready" }.into(),
+        key: None,
+        created: Some(at - TimeDelta::seconds(600)),
+        finished: failed.then_some(at - TimeDelta::seconds(90)),
+        error: row.error.clone(),
+        payload: Payload { stored: Some(1_204), length: None, text: None },
+        row,
+    };
+    JobDetail {
+        ledger: "jobs".into(),
+        id: id.into(),
+        taken_at: at,
+        found: Reading::exact(Some(Box::new(facts)), at),
+        releases: Reading::exact(Vec::new(), at),
     }
 }
 

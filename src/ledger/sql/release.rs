@@ -13,7 +13,7 @@ impl Builder<'_> {
         set.join(", ")
     }
 
-    fn woke(&self) -> String {
+    pub(super) fn woke(&self) -> String {
         match &self.p.channel {
             Some(channel) => format!(
                 "), woke as (\n  select pg_notify({}, 'ready') from (select 1 from freed limit 1) f\n",
@@ -23,7 +23,7 @@ impl Builder<'_> {
         }
     }
 
-    fn woke_count(&self) -> &'static str {
+    pub(super) fn woke_count(&self) -> &'static str {
         if self.p.channel.is_some() { "(select count(*) from woke)" } else { "0::bigint" }
     }
 
@@ -57,7 +57,7 @@ impl Builder<'_> {
         )
     }
 
-    /// $1 batch, $2 holder or null, $3 operator, $4 how, $5 reason, $6 ledger.
+    /// $1 batch, $2 holders or null, $3 operator, $4 how, $5 reason, $6 ledger.
     ///
     /// Picked by expiry, which has an index: picked by id, the planner walks the primary key from its
     /// start, through every job that was ever finished. SKIP LOCKED alone keeps it out of deadlocks.

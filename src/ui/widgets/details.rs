@@ -2,6 +2,7 @@
 
 use super::dialog::{Rows, field, keys, wrapped};
 use super::lease::{expiry, seconds, whole};
+use super::on_job;
 use crate::app::dialog::JobView;
 use crate::app::lists::WorkerLine;
 use crate::app::seen::What;
@@ -131,7 +132,7 @@ pub(super) fn session(ui: Ui<'_>, kept: &Session, cells: usize) -> Rows {
 /// One job, as the server had it when it was asked. The last row is the keys.
 pub(super) fn job(ui: Ui<'_>, view: &JobView, cells: usize, room: usize) -> Rows {
     let hint = if view.payload { "hide the payload" } else { "show the payload" };
-    let last = keys(ui, &[("v", hint), ("j k", "scroll"), ("Esc", "back")]);
+    let last = on_job::keys_of(ui, view, hint);
     let mut rows = Rows::new();
     match &view.detail {
         None => rows.push(vec![("asking the server …".to_owned(), ui.style(Role::Dim))]),
@@ -158,6 +159,16 @@ pub(super) fn job(ui: Ui<'_>, view: &JobView, cells: usize, room: usize) -> Rows
     shown
 }
 
+pub(super) fn moment(
+    ui: Ui<'_>,
+    at: chrono::DateTime<chrono::Utc>,
+    now: chrono::DateTime<chrono::Utc>,
+) -> Vec<Piece> {
+    let s = seconds(at, now);
+    let far = if s >= 0.0 { ago(s) } else { format!("in {}", whole(-s)) };
+    vec![(ui.app.clock(at), ui.style(Role::Text)), (format!("  {far}"), ui.style(Role::Dim))]
+}
+
 fn facts_rows(ui: Ui<'_>, view: &JobView, f: &JobFacts, cells: usize) -> Rows {
     let dim = ui.style(Role::Dim);
     let now = ui.app.live_server_now(ui.now);
@@ -174,11 +185,7 @@ fn facts_rows(ui: Ui<'_>, view: &JobView, f: &JobFacts, cells: usize) -> Rows {
     if let Some(key) = &f.key {
         rows.push(field(ui, "key", plain(ui, cut(key, cells))));
     }
-    let moment = |at: chrono::DateTime<chrono::Utc>| {
-        let s = seconds(at, now);
-        let far = if s >= 0.0 { ago(s) } else { format!("in {}", whole(-s)) };
-        vec![(ui.app.clock(at), ui.style(Role::Text)), (format!("  {far}"), dim)]
-    };
+    let moment = |at| moment(ui, at, now);
     if let Some(at) = f.created {
         rows.push(field(ui, "created", moment(at)));
     }

@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::lease::{expiry, heartbeat, seconds};
-use super::{details, release};
+use super::{details, on_job, release};
 use crate::app::Screen;
 use crate::app::dialog::{Bulk, BulkPhase, Dialog, FAULT_KEYS};
 use crate::app::events::leases;
@@ -40,7 +40,18 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, dialog: &Dia
             let room = usize::from(area.height.saturating_sub(2));
             (format!("Release job {}", r.lease.id), release::rows(ui, r, cells, room), Role::Warn)
         }
-        Dialog::Bulk(b) => ("Release all expired leases".to_owned(), bulk_rows(ui, b, cells), Role::Warn),
+        Dialog::OnJob(on) => {
+            let room = usize::from(area.height.saturating_sub(2));
+            (on_job::title(on), on_job::rows(ui, on, cells, room), Role::Warn)
+        }
+        Dialog::Bulk(b) => {
+            let which = if b.holders.is_some() {
+                "Release expired leases of these holders"
+            } else {
+                "Release all expired leases"
+            };
+            (which.to_owned(), bulk_rows(ui, b, cells), Role::Warn)
+        }
         Dialog::Ask(ask) => {
             let mut rows = text_rows(ui, &ask.lines, cells);
             rows.push(Vec::new());
@@ -183,8 +194,12 @@ fn bulk_rows(ui: Ui<'_>, b: &Bulk, cells: usize) -> Rows {
     let mut rows = Rows::new();
     let text = ui.style(Role::Text);
     rows.push(field(ui, "ledger", vec![(b.ledger.clone(), text)]));
-    let who = b.holder.as_ref().map_or_else(|| "every holder".to_owned(), |h| format!("only {h}"));
-    rows.push(field(ui, "holders", vec![(fit(&who, crate::text::width(&who).min(cells - 12)), text)]));
+    let who = b.holders.as_ref().map_or_else(|| "every holder".to_owned(), |h| holders(h));
+    let mut named = Rows::new();
+    wrapped(ui, &mut named, &who, Role::Text, cells.saturating_sub(11));
+    for (i, row) in named.into_iter().take(4).enumerate() {
+        rows.push(field(ui, if i == 0 { "holders" } else { "" }, row));
+    }
     rows.push(Vec::new());
     match &b.phase {
         BulkPhase::Counting => {
@@ -237,6 +252,16 @@ fn bulk_rows(ui: Ui<'_>, b: &Bulk, cells: usize) -> Rows {
         }
     }
     rows
+}
+
+/// `only a, b and 3 more`.
+fn holders(names: &[String]) -> String {
+    let some: Vec<String> = names.iter().take(5).map(|n| fit(n, width(n).min(40))).collect();
+    let more = match names.len().saturating_sub(some.len()) {
+        0 => String::new(),
+        n => format!(" and {} more", count(n as u64)),
+    };
+    format!("only {}{more}", some.join(", "))
 }
 
 /// A verdict that promises nothing is a warning.

@@ -9,6 +9,7 @@ pub(super) mod grid;
 pub(super) mod holders;
 pub(super) mod lease;
 pub(super) mod listening;
+pub(super) mod on_job;
 pub(super) mod palette;
 pub(super) mod reading;
 pub(super) mod release;
