@@ -9,6 +9,7 @@ mod claim;
 mod defer;
 mod effects;
 mod enqueue;
+mod evidence;
 mod finish;
 mod load;
 mod migrate;

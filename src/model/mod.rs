@@ -5,6 +5,7 @@
 
 mod backlog;
 mod event;
+mod evidence;
 mod fault;
 mod intent;
 mod lease;
@@ -20,6 +21,9 @@ pub use backlog::{
 };
 pub use event::{
     ActionEvent, Event, Link, Listen, Loss, Note, Phases, Recovery, Sink, Stamped, Wake, WorkerEvent,
+};
+pub use evidence::{
+    Evidence, Hidden, Inconsistent, LockWait, LockedRows, NotifyTrigger, Pin, PinKind, RowLocker, TableLock,
 };
 pub use fault::Fault;
 pub use intent::{Intent, Play};

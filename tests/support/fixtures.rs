@@ -344,6 +344,7 @@ pub fn sessions() -> Vec<Session> {
         transaction_age: age,
         query: Some("update orders set state = 'paid' where id = 4711".into()),
         marks: marks.to_vec(),
+        ..Session::default()
     };
     vec![
         one(4242, "nightly-report", Some(8_040.0), None, &[SessionMark::LongTransaction]),
@@ -520,7 +521,8 @@ pub fn busy() -> App {
     slow(&mut app, END - 4, some_backlog(END - 4));
     let mut s = app.sample().unwrap().clone();
     s.sessions = Reading::exact(sessions(), s.taken_at);
-    s.notify_lock = Reading::exact(NotifyLock { holder: Some(4711), waiters: 0 }, s.taken_at);
+    s.notify_lock =
+        Reading::exact(NotifyLock { holder: Some(4711), waiters: 0, ..NotifyLock::default() }, s.taken_at);
     s.connections = Reading::exact((96, 100), s.taken_at);
     let mut legacy = worker_row("mail-worker-7", END, 260);
     legacy.budget = BudgetState::Waiting;
@@ -542,7 +544,8 @@ pub fn stuck() -> App {
         s.vitals.oldest_ready = Reading::exact(Some(0.2 + waiting as f64), at);
         s.vitals.claim_success = Reading::unknown(Trouble::NoPrivilege);
         s.vitals.queue_usage = Reading::exact(0.1 + t as f64 / 1e4, at);
-        s.notify_lock = Reading::exact(NotifyLock { holder: Some(4711), waiters: 3 }, at);
+        s.notify_lock =
+            Reading::exact(NotifyLock { holder: Some(4711), waiters: 3, ..NotifyLock::default() }, at);
         if t > 285 {
             let kept = Reading::at_least(10_000, server_time(285));
             s.counts.scheduled = Reading::unknown(Trouble::TimedOut).or_last(&kept);
