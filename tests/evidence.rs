@@ -53,7 +53,7 @@ impl Look {
             update(&mut app, Msg::Key(key), now);
         }
         let mut terminal = Terminal::new(TestBackend::new(180, 40)).unwrap();
-        terminal.draw(|frame| draw(frame, &app, now, &Theme::default())).unwrap();
+        terminal.draw(|frame| draw(frame, &app, now, &Theme::load("dark").unwrap())).unwrap();
         let buf = terminal.backend().buffer();
         let rows = buf.content().chunks(180);
         rows.map(|r| r.iter().map(|c| c.symbol()).collect::<String>() + "\n").collect()
@@ -123,7 +123,8 @@ async fn a_commit_that_a_missing_standby_holds_is_named_with_what_it_waits_for_a
     let (first, second, third) =
         (named(&db, "first").await, named(&db, "second").await, named(&db, "third").await);
     let pid = i64::from(backend_pid(&first).await);
-    run(&admin, "alter system set synchronous_standby_names = 'nobody'; select pg_reload_conf()").await;
+    run(&admin, "alter system set synchronous_standby_names = 'nobody'").await;
+    run(&admin, "select pg_reload_conf()").await;
     wait_until("the setting", DEADLINE, async || {
         (ask(&first, "select current_setting('synchronous_standby_names')").await? == "nobody")
             .then_some(())
@@ -148,7 +149,8 @@ async fn a_commit_that_a_missing_standby_holds_is_named_with_what_it_waits_for_a
     assert!(look.text().contains("IPC/SyncRep; 2 wait"), "{}", look.text());
     // what does not notify is not held by this lock: the ledger is read as ever
     assert_eq!(json["ready"]["quality"], "exact");
-    run(&admin, "alter system reset synchronous_standby_names; select pg_reload_conf()").await;
+    run(&admin, "alter system reset synchronous_standby_names").await;
+    run(&admin, "select pg_reload_conf()").await;
     for task in [held].into_iter().chain(waits) {
         tokio::time::timeout(DEADLINE, task).await.expect("it commits").unwrap();
     }

@@ -4,9 +4,10 @@
 use super::lists::WorkerLine;
 use super::palette::{Item, Palette};
 use super::seen::JobSeen;
+use super::sessions::{Held, SessionLine};
 use crate::config::Keymap;
 use crate::config::keys::{Action, Key, Scope};
-use crate::model::{ActionEvent, Fault, Holder, Intent, JobDetail, Lease, LedgerFacts, Session};
+use crate::model::{ActionEvent, Ending, Fault, Holder, Intent, JobDetail, Lease, LedgerFacts, Session};
 
 /// How far a release has come.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +41,36 @@ impl Release {
     /// Whether Enter would send it.
     pub fn is_confirmable(&self) -> bool {
         self.phase == ReleasePhase::Asking && (!self.needs_typing || self.typed == self.lease.id)
+    }
+}
+
+/// The end of a session, or of what it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    /// Which of the two.
+    pub how: Ending,
+    /// The session as it was seen; exactly this one is meant.
+    pub session: Session,
+    /// Those that wait for it, by pid and program.
+    pub blocks: Vec<String>,
+    /// All that wait for it, through others too.
+    pub behind: usize,
+    /// What was typed so far.
+    pub typed: String,
+    /// How far it has come.
+    pub phase: ReleasePhase,
+}
+
+impl End {
+    /// Ending a session loses its transaction: that is not done by one key.
+    pub fn needs_typing(&self) -> bool {
+        self.how == Ending::Terminate
+    }
+
+    /// Whether Enter would send it.
+    pub fn is_confirmable(&self) -> bool {
+        self.phase == ReleasePhase::Asking
+            && (!self.needs_typing() || self.typed == self.session.pid.to_string())
     }
 }
 
@@ -133,7 +164,9 @@ pub enum Dialog {
     /// One worker: as it is now, or as it was when it was last seen.
     Worker(Box<WorkerLine>),
     /// One session, likewise.
-    Session(Box<Session>),
+    Session(Box<SessionLine>),
+    /// Cancel or terminate.
+    End(Box<End>),
     /// One job.
     Job(Box<JobView>),
     /// Release one.
@@ -210,9 +243,13 @@ impl Dialog {
             Self::Worker(line) if key == Key::Enter => Outcome::ShowHolder(line.name.clone()),
             Self::Worker(line) if is(Action::Copy) => Outcome::Copy("the worker's name", line.name.clone()),
             Self::Worker(_) => close_on_any_leave(key),
-            Self::Session(session) if is(Action::Copy) => Outcome::Copy("the pid", session.pid.to_string()),
+            Self::Session(line) if is(Action::Copy) => match &line.held {
+                Held::Session(s) => Outcome::Copy("the pid", s.pid.to_string()),
+                Held::Pin(p) => Outcome::Copy("the name", p.name.clone()),
+            },
             Self::Job(view) => job_key(view, key, keys),
             Self::Event(_) | Self::Session(_) | Self::Notice { .. } => close_on_any_leave(key),
+            Self::End(end) => end_key(end, key),
             Self::Release(release) => release_key(release, key),
             Self::Bulk(bulk) => bulk_key(bulk, key),
             Self::Ask(ask) => match key {
@@ -246,6 +283,7 @@ impl Dialog {
     /// Takes the answer to what the dialog sent.
     pub fn answer(&mut self, event: &ActionEvent) {
         match self {
+            Self::End(e) => answer_end(e, event),
             Self::Release(r) => answer_release(r, event),
             Self::Bulk(b) => answer_bulk(b, event),
             _ => {}
@@ -317,6 +355,44 @@ fn release_key(r: &mut Release, key: Key) -> Outcome {
             Outcome::Stay
         }
         _ => Outcome::Stay,
+    }
+}
+
+fn end_key(e: &mut End, key: Key) -> Outcome {
+    if e.phase != ReleasePhase::Asking {
+        return close_on_any_leave(key);
+    }
+    match key {
+        Key::Esc => Outcome::Close,
+        Key::Enter if e.is_confirmable() => {
+            e.phase = ReleasePhase::Sent;
+            Outcome::Send(Intent::End { how: e.how, session: Box::new(e.session.clone()) })
+        }
+        Key::Char('n' | 'q') if !e.needs_typing() => Outcome::Close,
+        Key::Backspace => {
+            e.typed.pop();
+            Outcome::Stay
+        }
+        Key::Char(c) if e.needs_typing() && e.typed.len() < 12 => {
+            e.typed.push(c);
+            Outcome::Stay
+        }
+        _ => Outcome::Stay,
+    }
+}
+
+fn answer_end(e: &mut End, event: &ActionEvent) {
+    if e.phase != ReleasePhase::Sent {
+        return;
+    }
+    match event {
+        ActionEvent::Ended { pid, how, sent, answer } if *pid == e.session.pid && *how == e.how => {
+            e.phase = ReleasePhase::Over(*sent, answer.clone());
+        }
+        ActionEvent::Refused { why, .. } => {
+            e.phase = ReleasePhase::Over(false, format!("nothing was done: {why}"));
+        }
+        _ => {}
     }
 }
 

@@ -315,6 +315,10 @@ impl Log {
                     format!("{ledger}: released {} expired {}{end}", count(*total), leases(*total)),
                 );
             }
+            ActionEvent::Ended { pid, how, sent, answer } => {
+                let tone = if *sent { Tone::Action } else { Tone::Warn };
+                self.push(now, tone, format!("{} pid {pid}: {answer}", how.word()));
+            }
             ActionEvent::WakeSent { channel } => {
                 self.push(now, Tone::Action, format!("wake-up sent on {channel}"));
             }

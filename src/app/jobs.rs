@@ -84,6 +84,7 @@ pub(super) fn on_answer(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
             let before = ledger.backlog.replace((Arc::new(*backlog), now.mono));
             ledger.backlog_before = before.map(|(b, _)| b);
             arrange(app, List::Types);
+            arrange(app, List::Sessions);
             // the list that somebody looks at keeps the pace of the slow lane
             let open = app.jobs.as_ref().filter(|j| j.ledger == name && app.frozen.is_none());
             return open.map(JobsView::intent).into_iter().collect();

@@ -1,6 +1,8 @@
 //! Every change of the state, and what it asks of the world.
 
-use super::actions::{ask_wake, copy, count_expired, open_release, pace, release_selected, toggle_worker};
+use super::actions::{
+    ask_end, ask_wake, copy, count_expired, open_release, pace, release_selected, toggle_worker,
+};
 use super::dialog::{Dialog, Outcome};
 use super::jobs::{on_answer, open_job};
 use super::lists::{List, arrange};
@@ -10,7 +12,7 @@ use super::time::{self, Step};
 use super::world::{on_link, on_listen, on_sample, on_worker};
 use super::{App, Embedded, LeaseKey, Msg, Screen};
 use crate::config::keys::{Action, Key};
-use crate::model::{ActionEvent, Event, Intent, Lease, Now};
+use crate::model::{ActionEvent, Ending, Event, Intent, Lease, Now};
 
 /// Longest filter that can be typed, characters.
 const FILTER: usize = 64;
@@ -102,7 +104,7 @@ fn on_action(app: &mut App, event: &ActionEvent, now: Now) {
     if let Some(dialog) = &mut app.dialog {
         dialog.answer(event);
     }
-    let is_shown = matches!(app.dialog, Some(Dialog::Release(_) | Dialog::Bulk(_)));
+    let is_shown = matches!(app.dialog, Some(Dialog::Release(_) | Dialog::Bulk(_) | Dialog::End(_)));
     if let ActionEvent::Refused { what, why } = event {
         // an embedded worker that could not start is off again
         if app.world.worker == Embedded::Starting {
@@ -111,6 +113,8 @@ fn on_action(app: &mut App, event: &ActionEvent, now: Now) {
         if !is_shown {
             app.notice = Some((format!("{what} refused: {why}"), now.mono));
         }
+    } else if let (ActionEvent::Ended { pid, how, answer, .. }, false) = (event, is_shown) {
+        app.notice = Some((format!("{} pid {pid}: {answer}", how.word()), now.mono));
     } else if let ActionEvent::WakeSent { channel } = event {
         app.notice = Some((format!("wake-up sent on {channel}"), now.mono));
     } else if let ActionEvent::FaultDone { text } = event {
@@ -276,6 +280,8 @@ fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
         Action::Play(play) => return vec![Intent::Play(play)],
         Action::Worker => return toggle_worker(app, now),
         Action::ReleaseExpired => return count_expired(app, now),
+        Action::CancelQuery => ask_end(app, Ending::Cancel, now),
+        Action::Terminate => ask_end(app, Ending::Terminate, now),
         Action::Wake => ask_wake(app, now),
     }
     Vec::new()

@@ -178,6 +178,7 @@ async fn one(
         Intent::ReleaseExpired { ledger, holder } => {
             operator.release_expired(ledger, holder.as_deref()).await.map(drop)
         }
+        Intent::End { how, session } => operator.end(*how, session).await,
         Intent::Wake { ledger } => operator.wake(ledger).await,
         Intent::Worker { on } => {
             if *on {
@@ -216,6 +217,7 @@ fn what(intent: &Intent) -> &'static str {
         Intent::CountExpired { .. } | Intent::ReleaseExpired { .. } | Intent::StopBulk => {
             "release all expired"
         }
+        Intent::End { .. } => "end a session",
         Intent::Wake { .. } => "send a wake-up",
         Intent::Worker { .. } => "switch the worker",
         Intent::Jobs { .. } | Intent::Job { .. } => "look at jobs",

@@ -73,6 +73,10 @@ pub enum Action {
     Release,
     /// Releases all expired leases, after a dry run.
     ReleaseExpired,
+    /// Cancels what the selected session runs.
+    CancelQuery,
+    /// Ends the selected session.
+    Terminate,
     /// Sends one wake-up.
     Wake,
     /// Opens the fault menu.
@@ -115,7 +119,7 @@ impl Action {
 
     /// Whether it does much at once: such a key is never pressed by accident, so it is upper case.
     pub fn is_dangerous(self) -> bool {
-        matches!(self, Self::ReleaseExpired)
+        matches!(self, Self::ReleaseExpired | Self::CancelQuery | Self::Terminate)
     }
 }
 
@@ -128,6 +132,8 @@ pub enum Scope {
     Leases,
     /// Where jobs are listed: Backlog, after Enter.
     Jobs,
+    /// Where sessions are listed.
+    Sessions,
     /// On every screen of the demo.
     Demo,
     /// On every screen of a replay; there these keys go before all others.
@@ -223,6 +229,20 @@ pub const KEYS: &[Binding] = &[
         &[Key::Char('R')],
         ("release expired", 2),
         "release all expired leases (counts first, then asks)",
+    ),
+    binding(
+        Action::CancelQuery,
+        Scope::Sessions,
+        &[Key::Char('C')],
+        ("cancel", 2),
+        "cancel what the selected session runs (asks first)",
+    ),
+    binding(
+        Action::Terminate,
+        Scope::Sessions,
+        &[Key::Char('K')],
+        ("terminate", 2),
+        "end the selected session (asks, and wants the pid typed)",
     ),
     binding(Action::Wake, Scope::Everywhere, &[Key::Char('n')], ("wake-up", 4), "send one wake-up"),
     binding(Action::Faults, Scope::Demo, &[Key::Char('F')], ("faults", 1), "break something (demo only)"),

@@ -3,7 +3,9 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Backlog, BudgetState, ClaimOutcome, Found, JobDetail, JobList, Sample, ScanReason, Server};
+use super::{
+    Backlog, BudgetState, ClaimOutcome, Ending, Found, JobDetail, JobList, Sample, ScanReason, Server,
+};
 
 /// Why a session ended or could not begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -243,6 +245,17 @@ pub enum ActionEvent {
         total: u64,
         /// Whether it was stopped before the end.
         stopped: bool,
+    },
+    /// The server's answer about a session that was to be ended.
+    Ended {
+        /// Which.
+        pid: i32,
+        /// What was asked for.
+        how: Ending,
+        /// Whether the server sent the signal.
+        sent: bool,
+        /// Its answer in words.
+        answer: String,
     },
     /// A wake-up was sent.
     WakeSent {

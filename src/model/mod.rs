@@ -26,7 +26,7 @@ pub use evidence::{
     Evidence, Hidden, Inconsistent, LockWait, LockedRows, NotifyTrigger, Pin, PinKind, RowLocker, TableLock,
 };
 pub use fault::Fault;
-pub use intent::{Intent, Play};
+pub use intent::{Ending, Intent, Play};
 pub use lease::{Fencing, Found, Holder, Lease};
 pub use reading::{Quality, Reading, Trouble};
 pub use sample::{Cost, Counts, Flow, Sample, Vitals};

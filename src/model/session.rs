@@ -1,5 +1,6 @@
 //! Other sessions of the server, as far as `pg_stat_activity` and `pg_locks` show them.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::LockWait;
@@ -45,6 +46,9 @@ pub struct Session {
     pub query: Option<String>,
     /// Why it is listed.
     pub marks: Vec<SessionMark>,
+    /// When it began; `None` when hidden. A pid is used again, the two together are not.
+    #[serde(default)]
+    pub started: Option<DateTime<Utc>>,
     /// Its database, when that is another than the ledger's.
     #[serde(default)]
     pub database: Option<String>,

@@ -121,7 +121,7 @@ pub(super) async fn sessions(session: &Session, long: Duration) -> Result<Vec<Li
                 case when s.wait_event is not null then s.wait_event_type || '/' || s.wait_event end,
                 extract(epoch from now() - s.xact_start)::float8, left(s.query, 200),
                 case when not s.is_here then s.datname::text end, coalesce(s.query = $5, false),
-                s.long, s.listens, s.deaf, s.idle, s.blocks, n.has, w.pid is not null,
+                s.long, s.listens, s.deaf, s.idle, s.blocks, n.has, w.pid is not null, s.backend_start,
                 case when w.notify then 'NOTIFY commit lock'
                      when w.locktype in ('transactionid', 'tuple') then 'a row'
                      when w.locktype = 'relation' then 'table ' || coalesce(
@@ -173,10 +173,10 @@ fn listed(row: &Row) -> Result<Listed, Error> {
         (waits, SessionMark::Blocked),
     ];
     let lock = LockWait {
-        what: text(row, 16)?.unwrap_or_default(),
-        seconds: row.field(17)?,
-        by: pids(row, 18)?,
-        prepared: text(row, 19)?,
+        what: text(row, 17)?.unwrap_or_default(),
+        seconds: row.field(18)?,
+        by: pids(row, 19)?,
+        prepared: text(row, 20)?,
     };
     Ok(Listed {
         pid: row.field(0)?,
@@ -186,6 +186,7 @@ fn listed(row: &Row) -> Result<Listed, Error> {
         wait: text(row, 4)?,
         transaction_age: row.field(5)?,
         query: statement(row, 6)?,
+        started: row.field(16)?,
         database: text(row, 7)?,
         hidden: row.field(8)?,
         marks: marks.into_iter().filter(|(is, _)| *is).map(|(_, mark)| mark).collect(),

@@ -1,6 +1,7 @@
 //! The sampler and its probes, and the operator that carries out intents.
 
 mod audit;
+mod ending;
 mod feed;
 mod flow;
 mod held;

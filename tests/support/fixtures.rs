@@ -108,6 +108,13 @@ pub fn quiet(second: u64) -> Sample {
     s.sessions = Reading::exact(Vec::new(), at);
     s.notify_lock = Reading::exact(NotifyLock::default(), at);
     s.connections = Reading::exact((14, 100), at);
+    s.evidence = Evidence {
+        table_locks: Reading::exact(Vec::new(), at),
+        locked_rows: Reading::exact(LockedRows::default(), at),
+        queue_growth: Reading::exact(0.0, at),
+        row_security: Reading::exact(false, at),
+        hidden: Reading::exact(Hidden::default(), at),
+    };
     s.cost = Cost { pass_ms: 2.1, interval_ms: 1000, effective_ms: 1000 };
     s
 }
@@ -214,6 +221,9 @@ pub fn no_backlog(second: u64) -> Backlog {
             },
             at,
         ),
+        pins: Reading::exact(Vec::new(), at),
+        inconsistent: Reading::exact(Inconsistent::default(), at),
+        triggers: Reading::exact(Vec::new(), at),
         pass_ms: 4.2,
         interval_ms: 15_000,
     }

@@ -12,5 +12,6 @@ pub(super) mod listening;
 pub(super) mod palette;
 pub(super) mod reading;
 pub(super) mod release;
+pub(super) mod session;
 pub(super) mod spark;
 pub(super) mod vitals;
