@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pgwake::app::{App, Msg, Setup as Screen, update};
@@ -11,7 +12,7 @@ use pgwake::config::keys::Key;
 use pgwake::config::{Sampling, Thresholds};
 use pgwake::demo::{Options, Server};
 use pgwake::model::*;
-use pgwake::monitor::{Sampler, Setup, Slow};
+use pgwake::monitor::{Operator, Sampler, Setup, Slow};
 use pgwake::report;
 use pgwake::ui::{Theme, draw};
 use ratatui::Terminal;
@@ -423,4 +424,73 @@ async fn rows_that_nobody_takes_and_triggers_that_send_the_row_are_told() {
         (&"tells".into(), &true.into(), &true.into())
     );
     assert!(look.text().contains("trigger tells (tell) sends the row in the payload"), "{}", look.text());
+}
+
+#[tokio::test]
+async fn cancel_and_terminate_hit_the_session_that_was_seen_and_tell_what_the_server_said() {
+    let db = migrated().await;
+    let victim = named(&db, "victim").await;
+    run(&victim, "begin").await;
+    let pid = i32::try_from(backend_pid(&victim).await).unwrap();
+    let sleeping = tokio::spawn(async move {
+        let cancelled = victim.batch_execute("select pg_sleep(600)").await.unwrap_err();
+        (victim, cancelled.code().unwrap().code().to_owned())
+    });
+    let seen = wait_until("the victim is listed", DEADLINE, async || {
+        let look = look(&db).await;
+        let all = look.samples[0].sessions.current()?.clone();
+        all.into_iter().find(|s| s.pid == pid && s.state.as_deref() == Some("active"))
+    })
+    .await;
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let ear = told.clone();
+    let sink: Arc<dyn Sink> = Arc::new(move |event: Event| {
+        if let Event::Action(ActionEvent::Ended { sent, answer, .. }) = event {
+            ear.lock().unwrap().push((sent, answer));
+        }
+    });
+    let mut operator =
+        Operator::new(conninfo(db.conninfo()), Vec::new(), None, "a test".into(), None, sink);
+    let last = || told.lock().unwrap().last().cloned().unwrap();
+    // the same pid with another start is another session
+    let mut other = seen.clone();
+    other.started = Some(chrono::DateTime::UNIX_EPOCH);
+    operator.end(Ending::Terminate, &other).await.unwrap();
+    assert_eq!(last(), (false, "nothing was done: that session is no longer there".to_owned()));
+    operator.end(Ending::Cancel, &seen).await.unwrap();
+    assert!(last().0, "{:?}", last());
+    let (victim, code) = tokio::time::timeout(DEADLINE, sleeping).await.expect("cancelled").unwrap();
+    assert_eq!(code, "57014");
+    operator.end(Ending::Terminate, &seen).await.unwrap();
+    assert!(last().0, "{:?}", last());
+    wait_until("it is gone", DEADLINE, async || victim.is_closed().then_some(())).await;
+    operator.end(Ending::Terminate, &seen).await.unwrap();
+    assert!(!last().0);
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_end_a_session_is_told_so_in_the_server_s_words() {
+    let (_server, db) = alone(&[]).await;
+    let client = db.connect().await;
+    run(
+        &client,
+        "create role clerk login; grant usage on schema pgwake to clerk;
+         grant select, update on all tables in schema pgwake to clerk",
+    )
+    .await;
+    let victim = named(&db, "victim").await;
+    let seen = Session { pid: i32::try_from(backend_pid(&victim).await).unwrap(), ..Session::default() };
+    let told = Arc::new(Mutex::new(None));
+    let ear = told.clone();
+    let sink: Arc<dyn Sink> = Arc::new(move |event: Event| {
+        if let Event::Action(ActionEvent::Ended { sent, answer, .. }) = event {
+            *ear.lock().unwrap() = Some((sent, answer));
+        }
+    });
+    let as_clerk = conninfo(&db.conninfo().replace("user=postgres", "user=clerk"));
+    let mut operator = Operator::new(as_clerk, Vec::new(), None, "a test".into(), None, sink);
+    operator.end(Ending::Terminate, &seen).await.unwrap();
+    let (sent, answer) = told.lock().unwrap().clone().unwrap();
+    assert!(!sent && answer.starts_with("42501"), "{answer}");
+    assert!(!victim.is_closed());
 }

@@ -356,6 +356,18 @@ pub fn sessions() -> Vec<Session> {
         marks: marks.to_vec(),
         ..Session::default()
     };
+    let behind = |mut s: Session, what: &str, seconds: f64, by: i32| {
+        s.state = Some("active".into());
+        s.wait = Some("Lock/transactionid".into());
+        s.lock = Some(LockWait {
+            what: what.into(),
+            seconds: Some(seconds),
+            by: vec![by],
+            ..LockWait::default()
+        });
+        s
+    };
+    let wait = [SessionMark::Blocked];
     vec![
         one(4242, "nightly-report", Some(8_040.0), None, &[SessionMark::LongTransaction]),
         one(
@@ -365,8 +377,46 @@ pub fn sessions() -> Vec<Session> {
             None,
             &[SessionMark::LongTransaction, SessionMark::ProbableListener],
         ),
+        one(4250, "admin-psql", Some(95.0), None, &[SessionMark::IdleInTransaction, SessionMark::Blocking]),
+        behind(one(4251, "billing", Some(64.0), None, &wait), "a row", 61.0, 4250),
+        behind(
+            one(4252, "migration", Some(44.0), None, &wait),
+            "table pgwake.jobs (AccessExclusiveLock)",
+            43.0,
+            4251,
+        ),
         one(4244, "stuck-monitor", None, Some("Client/ClientWrite"), &[SessionMark::NotReading]),
         one(4101, "pgwake/listen", None, Some("Client/ClientRead"), &[SessionMark::ProbableListener]),
+        Session {
+            pid: 4260,
+            user: "etl".into(),
+            application: "hidden-loader".into(),
+            hidden: true,
+            marks: vec![SessionMark::Blocking],
+            ..Session::default()
+        },
+    ]
+}
+
+/// What holds something without a session.
+pub fn pins() -> Vec<Pin> {
+    let one = |kind, name: &str, about: &str, xids, seconds| Pin {
+        kind,
+        name: name.into(),
+        about: about.into(),
+        xids,
+        seconds,
+        ..Pin::default()
+    };
+    let mut slot = one(PinKind::Slot, "old_replica", "physical, nobody reads it", Some(90_000), None);
+    slot.retained = Some(48_318_382_080);
+    let mut report = one(PinKind::Session, "nightly-report", "shop", Some(1_204_300), Some(8_040.0));
+    report.pid = Some(4242);
+    vec![
+        report,
+        slot,
+        one(PinKind::Prepared, "order-4711", "shop in orders", Some(4_100), Some(5_400.0)),
+        one(PinKind::Standby, "replica-2", "streaming, async", None, Some(0.2)),
     ]
 }
 
@@ -528,7 +578,9 @@ pub fn busy() -> App {
             send(&mut app, 290.0, Event::Worker(drained));
         }
     }
-    slow(&mut app, END - 4, some_backlog(END - 4));
+    let mut b = some_backlog(END - 4);
+    b.pins = Reading::exact(pins(), b.taken_at);
+    slow(&mut app, END - 4, b);
     let mut s = app.sample().unwrap().clone();
     s.sessions = Reading::exact(sessions(), s.taken_at);
     s.notify_lock =
