@@ -494,3 +494,41 @@ async fn a_role_that_may_not_end_a_session_is_told_so_in_the_server_s_words() {
     assert!(!sent && answer.starts_with("42501"), "{answer}");
     assert!(!victim.is_closed());
 }
+
+async fn plan_as(text: &str) -> ClaimPlan {
+    let ask = Intent::Plan { ledger: "jobs-plain".into() };
+    let Some(Event::Plan(check)) = Slow::new(setup(text)).answer(&ask).await else { panic!("no plan") };
+    check.plan.current().unwrap_or_else(|| panic!("{:?}", check.plan)).clone()
+}
+
+#[tokio::test]
+async fn a_claim_without_its_index_is_flagged_and_the_index_that_is_named_mends_it() {
+    let (_server, db) = alone(&[]).await;
+    let client = db.connect().await;
+    run(
+        &client,
+        &format!(
+            "{PLAIN} drop index public.jobs_case_id_idx;
+             insert into public.jobs (job_type) select 'mail' from generate_series(1, 20000);
+             create role clerk login; grant select on public.jobs to clerk; grant usage on schema pgwake to clerk;
+             grant select on all tables in schema pgwake to clerk"
+        ),
+    )
+    .await;
+    run(&client, "analyze public.jobs").await;
+    let plan = plan_as(db.conninfo()).await;
+    assert!(plan.flaws.iter().any(|f| f.starts_with("Seq Scan")), "{plan:?}");
+    assert!(plan.flaws.iter().any(|f| f.starts_with("Sort")), "{plan:?}");
+    assert!(plan.lines.iter().any(|l| l.contains("Seq Scan on jobs")), "{plan:?}");
+    assert_eq!((plan.rows, plan.only_the_pick), (Some(20_000), false));
+    // nothing was run
+    assert_eq!(number(&client, "select count(*) from public.jobs where status = 'ready'").await, 20_000);
+    // who may only read is shown the choice of rows
+    let readers = plan_as(&db.conninfo().replace("user=postgres", "user=clerk")).await;
+    assert!(readers.only_the_pick && !readers.flaws.is_empty(), "{readers:?}");
+    run(&client, &plan.index.expect("an index is named")).await;
+    run(&client, "analyze public.jobs").await;
+    let mended = plan_as(db.conninfo()).await;
+    assert_eq!(mended.flaws, Vec::<String>::new(), "{mended:?}");
+    assert_eq!(mended.index, None);
+}

@@ -7,7 +7,9 @@ use super::seen::JobSeen;
 use super::sessions::{Held, SessionLine};
 use crate::config::Keymap;
 use crate::config::keys::{Action, Key, Scope};
-use crate::model::{ActionEvent, Ending, Fault, Holder, Intent, JobDetail, Lease, LedgerFacts, Session};
+use crate::model::{
+    ActionEvent, Ending, Fault, Holder, Intent, JobDetail, Lease, LedgerFacts, PlanCheck, Session,
+};
 
 /// How far a release has come.
 #[derive(Clone, Debug, PartialEq)]
@@ -147,6 +149,17 @@ pub struct JobView {
     pub top: usize,
 }
 
+/// The plan of a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanView {
+    /// Profile name of the ledger.
+    pub ledger: String,
+    /// The answer, once it has come.
+    pub check: Option<PlanCheck>,
+    /// First row shown.
+    pub top: usize,
+}
+
 /// Everything that can lie over a screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dialog {
@@ -165,6 +178,8 @@ pub enum Dialog {
     Worker(Box<WorkerLine>),
     /// One session, likewise.
     Session(Box<SessionLine>),
+    /// The plan of a claim.
+    Plan(Box<PlanView>),
     /// Cancel or terminate.
     End(Box<End>),
     /// One job.
@@ -249,6 +264,7 @@ impl Dialog {
             },
             Self::Job(view) => job_key(view, key, keys),
             Self::Event(_) | Self::Session(_) | Self::Notice { .. } => close_on_any_leave(key),
+            Self::Plan(view) => plan_key(view, key, keys),
             Self::End(end) => end_key(end, key),
             Self::Release(release) => release_key(release, key),
             Self::Bulk(bulk) => bulk_key(bulk, key),
@@ -356,6 +372,19 @@ fn release_key(r: &mut Release, key: Key) -> Outcome {
         }
         _ => Outcome::Stay,
     }
+}
+
+fn plan_key(view: &mut PlanView, key: Key, keys: &Keymap) -> Outcome {
+    match keys.lookup(key, |scope| scope != Scope::Replay) {
+        Some(Action::Down) => view.top += 1,
+        Some(Action::Up) => view.top = view.top.saturating_sub(1),
+        Some(Action::Copy) => {
+            let index = view.check.as_ref().and_then(|c| c.plan.value()).and_then(|p| p.index.clone());
+            return index.map_or(Outcome::Stay, |sql| Outcome::Copy("the statement", sql));
+        }
+        _ => return close_on_any_leave(key),
+    }
+    Outcome::Stay
 }
 
 fn end_key(e: &mut End, key: Key) -> Outcome {

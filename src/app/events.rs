@@ -152,7 +152,12 @@ impl Log {
     /// The line, if any, that `event` leaves in the log.
     pub fn record(&mut self, event: &Event, now: Now) {
         match event {
-            Event::Sample(_) | Event::Wake(_) | Event::Backlog(_) | Event::Jobs(_) | Event::Job(_) => {}
+            Event::Sample(_)
+            | Event::Wake(_)
+            | Event::Backlog(_)
+            | Event::Jobs(_)
+            | Event::Job(_)
+            | Event::Plan(_) => {}
             Event::Link(link) => self.link(link, now),
             Event::Listen(listen) => self.listen(listen, now),
             Event::Worker(worker) => self.worker(worker, now),

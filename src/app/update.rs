@@ -4,7 +4,7 @@ use super::actions::{
     ask_end, ask_wake, copy, count_expired, open_release, pace, release_selected, toggle_worker,
 };
 use super::dialog::{Dialog, Outcome};
-use super::jobs::{on_answer, open_job};
+use super::jobs::{on_answer, open_job, open_plan};
 use super::lists::{List, arrange};
 use super::moves::{back, choose, freeze, next_ledger, open, page, reverse, show_holder, sort, step, turn};
 use super::palette::{Item, Palette};
@@ -36,7 +36,7 @@ pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
             match &mut app.dialog {
                 None => step(app, isize::from(rows)),
                 // what is read scrolls as well; the wheel answers no question
-                Some(dialog @ (Dialog::Help { .. } | Dialog::Job(_))) => {
+                Some(dialog @ (Dialog::Help { .. } | Dialog::Job(_) | Dialog::Plan(_))) => {
                     let key = if rows < 0 { Key::Up } else { Key::Down };
                     for _ in 0..rows.unsigned_abs() {
                         dialog.key(key, &app.setup.keys);
@@ -84,7 +84,7 @@ fn on_event(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
         }
         Event::Worker(event) => on_worker(world, event, now),
         Event::Action(event) => on_action(app, &event, now),
-        answer @ (Event::Backlog(_) | Event::Jobs(_) | Event::Job(_)) => {
+        answer @ (Event::Backlog(_) | Event::Jobs(_) | Event::Job(_) | Event::Plan(_)) => {
             return on_answer(app, answer, now);
         }
         Event::Note(_) => {}
@@ -282,6 +282,7 @@ fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
         Action::ReleaseExpired => return count_expired(app, now),
         Action::CancelQuery => ask_end(app, Ending::Cancel, now),
         Action::Terminate => ask_end(app, Ending::Terminate, now),
+        Action::ClaimPlan => return open_plan(app, now),
         Action::Wake => ask_wake(app, now),
     }
     Vec::new()

@@ -77,6 +77,8 @@ pub enum Action {
     CancelQuery,
     /// Ends the selected session.
     Terminate,
+    /// Shows how the server would claim.
+    ClaimPlan,
     /// Sends one wake-up.
     Wake,
     /// Opens the fault menu.
@@ -243,6 +245,13 @@ pub const KEYS: &[Binding] = &[
         &[Key::Char('K')],
         ("terminate", 2),
         "end the selected session (asks, and wants the pid typed)",
+    ),
+    binding(
+        Action::ClaimPlan,
+        Scope::Everywhere,
+        &[Key::Char('x')],
+        HELP_ONLY,
+        "plan a claim without running it, and judge the plan",
     ),
     binding(Action::Wake, Scope::Everywhere, &[Key::Char('n')], ("wake-up", 4), "send one wake-up"),
     binding(Action::Faults, Scope::Demo, &[Key::Char('F')], ("faults", 1), "break something (demo only)"),

@@ -14,6 +14,7 @@ mod finish;
 mod load;
 mod migrate;
 mod open;
+mod plan;
 mod practice;
 mod prune;
 mod read;

@@ -27,6 +27,7 @@ pub(super) struct Types {
 #[derive(Clone, Debug)]
 pub(super) struct Statements {
     pub claim: String,
+    pub pick: String,
     pub earliest: String,
     pub done: String,
     pub done_at_once: String,
@@ -63,6 +64,7 @@ impl Statements {
         let b = Builder { p, types };
         Self {
             claim: b.claim(),
+            pick: b.pick(),
             earliest: b.earliest(),
             done: b.done(),
             done_at_once: b.done_at_once(),

@@ -4,7 +4,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Backlog, BudgetState, ClaimOutcome, Ending, Found, JobDetail, JobList, Sample, ScanReason, Server,
+    Backlog, BudgetState, ClaimOutcome, Ending, Found, JobDetail, JobList, PlanCheck, Sample, ScanReason,
+    Server,
 };
 
 /// Why a session ended or could not begin.
@@ -298,6 +299,8 @@ pub enum Event {
     Jobs(Box<JobList>),
     /// One job that somebody asked to see.
     Job(Box<JobDetail>),
+    /// The plan of a claim that somebody asked to see.
+    Plan(Box<PlanCheck>),
     /// The listen session.
     Listen(Listen),
     /// Wake-ups.

@@ -65,6 +65,11 @@ pub enum Intent {
         /// Whether to read the beginning of its payload.
         payload: bool,
     },
+    /// Plan a claim without running it. Read only.
+    Plan {
+        /// Profile name of the ledger.
+        ledger: String,
+    },
     /// Sample this often from now on, milliseconds. For the fast lane.
     Pace {
         /// The interval that is asked for.

@@ -9,6 +9,7 @@ mod evidence;
 mod fault;
 mod intent;
 mod lease;
+mod plan;
 mod reading;
 mod sample;
 mod server;
@@ -28,6 +29,7 @@ pub use evidence::{
 pub use fault::Fault;
 pub use intent::{Ending, Intent, Play};
 pub use lease::{Fencing, Found, Holder, Lease};
+pub use plan::{ClaimPlan, PlanCheck};
 pub use reading::{Quality, Reading, Trouble};
 pub use sample::{Cost, Counts, Flow, Sample, Vitals};
 pub use server::{LedgerFacts, Role, Server};

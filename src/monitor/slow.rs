@@ -19,8 +19,8 @@ use super::sampler::{MonitorError, Setup, open};
 use super::{pins, probes};
 use crate::ledger::Ledger;
 use crate::model::{
-    Backlog, Event, Inconsistent, Intent, JobDetail, JobList, JobState, Looked, NotifyTrigger, Reading,
-    Sink, TableFacts, Trouble,
+    Backlog, ClaimPlan, Event, Inconsistent, Intent, JobDetail, JobList, JobState, Looked, NotifyTrigger,
+    PlanCheck, Reading, Sink, TableFacts, Trouble,
 };
 use crate::pg::{Error, Session};
 
@@ -166,8 +166,24 @@ impl Slow {
                 });
                 Some(Event::Job(Box::new(detail)))
             }
+            Intent::Plan { ledger } => {
+                let (plan, taken_at) = told(self.plan(ledger).await);
+                Some(Event::Plan(Box::new(PlanCheck { ledger: ledger.clone(), taken_at, plan })))
+            }
             _ => None,
         }
+    }
+
+    async fn plan(&mut self, name: &str) -> Result<(ClaimPlan, DateTime<Utc>), Error> {
+        let done = {
+            let (session, ledger) = self.named(name).await?;
+            let run = async {
+                let plan = ledger.claim_plan(session).await?;
+                Ok((plan, probes::clock(session).await?.0))
+            };
+            timeout(DEADLINE, run).await.unwrap_or(Err(Error::Deadline(DEADLINE)))
+        };
+        self.checked(done)
     }
 
     async fn jobs(

@@ -457,6 +457,8 @@ pub fn no_privilege() -> App {
         (s.flow.arrived, s.flow.done, s.flow.failed) = (no(), no(), no());
         (s.leases, s.holders, s.workers, s.sessions) = (no(), no(), no(), no());
         (s.notify_lock, s.connections) = (no(), no());
+        let hidden = Hidden { sessions: 12, role: "\"watcher\"".into() };
+        s.evidence = Evidence { hidden: Reading::exact(hidden, s.taken_at), ..Evidence::default() };
         s.cost = Cost { pass_ms: 1.1, interval_ms: 1000, effective_ms: 1000 };
         send(&mut app, t as f64, Event::Sample(Box::new(s)));
     }

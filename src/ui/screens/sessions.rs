@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use crate::app::lists::List;
 use crate::app::sessions::{Held, SessionLine};
-use crate::model::{NotifyLock, Pin, PinKind, Sample, Session, SessionMark};
+use crate::model::{NotifyLock, Pin, PinKind, Sample, Session, SessionMark, Trouble};
 use crate::text::{age, bytes_count, count, fit, percent};
 use crate::ui::paint::{self, Piece};
 use crate::ui::widgets::grid::{self, Column, Grid, filter_title, fixed, growing};
@@ -122,7 +122,7 @@ fn third(ui: Ui<'_>) -> Option<Vec<Piece>> {
         ]);
     }
     let backlog = ui.app.backlog()?;
-    if let Some(why) = backlog.pins.trouble() {
+    if let Some(why) = backlog.pins.trouble().filter(|why| **why != Trouble::NotYet) {
         return Some(vec![
             ("oldest snapshot ".to_owned(), dim),
             (format!("— {why}"), ui.style(Role::Unknown)),

@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::lease::{expiry, heartbeat, seconds};
-use super::{details, release, session};
+use super::{details, plan, release, session};
 use crate::app::Screen;
 use crate::app::dialog::{Bulk, BulkPhase, Dialog, FAULT_KEYS};
 use crate::app::events::leases;
@@ -31,6 +31,10 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, dialog: &Dia
         }
         Dialog::Worker(line) => ("Worker".to_owned(), details::worker(ui, line, cells), Role::Focus),
         Dialog::Session(s) => ("Session".to_owned(), session::rows(ui, s, cells), Role::Focus),
+        Dialog::Plan(view) => {
+            let room = usize::from(area.height.saturating_sub(2));
+            (format!("Plan of a claim · {}", view.ledger), plan::rows(ui, view, cells, room), Role::Focus)
+        }
         Dialog::End(e) => {
             let room = usize::from(area.height.saturating_sub(2));
             let what = match e.how {

@@ -10,6 +10,7 @@ pub(super) mod holders;
 pub(super) mod lease;
 pub(super) mod listening;
 pub(super) mod palette;
+pub(super) mod plan;
 pub(super) mod reading;
 pub(super) mod release;
 pub(super) mod session;
