@@ -508,10 +508,11 @@ async fn a_claim_without_its_index_is_flagged_and_the_index_that_is_named_mends_
     run(
         &client,
         &format!(
-            "{PLAIN} drop index public.jobs_case_id_idx;
-             insert into public.jobs (job_type) select 'mail' from generate_series(1, 20000);
+            "{}
+             insert into public.jobs (job_type, status) select 'mail', 'ready' from generate_series(1, 20000);
              create role clerk login; grant select on public.jobs to clerk; grant usage on schema pgwake to clerk;
-             grant select on all tables in schema pgwake to clerk"
+             grant select on all tables in schema pgwake to clerk",
+            PLAIN.split("create index").next().unwrap()
         ),
     )
     .await;

@@ -114,10 +114,9 @@ fn third(ui: Ui<'_>) -> Option<Vec<Piece>> {
     let dim = ui.style(Role::Dim);
     let hidden = ui.app.sample().and_then(|s| s.evidence.hidden.value()).filter(|h| h.sessions > 0);
     if let Some(h) = hidden {
-        let many = if h.sessions == 1 { "session is" } else { "sessions are" };
+        // short: at 60 columns the statement must still be whole
         return Some(vec![
-            (format!("{} {many} hidden from this role", count(h.sessions)), ui.style(Role::Warn)),
-            ("   ask for: ".to_owned(), dim),
+            (format!("{} hidden · ", count(h.sessions)), ui.style(Role::Warn)),
             (h.grant(), ui.style(Role::Accent)),
         ]);
     }
