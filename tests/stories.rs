@@ -343,6 +343,7 @@ fn fill_queue(events: &mut [Stamped]) {
             transaction_age: Some(1560.0 - left.floor()),
             query: Some("LISTEN pgwake_work".into()),
             marks: vec![SessionMark::LongTransaction, SessionMark::ProbableListener],
+            ..Session::default()
         };
         let mut sessions = sample.sessions.value().cloned().unwrap_or_default();
         sessions.push(deaf);

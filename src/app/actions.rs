@@ -1,11 +1,13 @@
 //! The keys that ask the world for something: what they refuse, and what they ask first.
 
-use super::dialog::{Ask, Bulk, BulkPhase, Dialog, Release, ReleasePhase};
+use super::dialog::{Ask, Bulk, BulkPhase, Dialog, End, Release, ReleasePhase};
 use super::lists::List;
 use super::moves::show_holder;
+use super::sessions::{Held, SessionKey, name_of};
 use super::update::{notice, selected_lease};
 use super::{App, Embedded, Screen, WorkerSetup};
-use crate::model::{Intent, Lease, Now};
+use crate::model::{Ending, Intent, Lease, Now, Pin, PinKind};
+use crate::text::quote_literal;
 
 pub(super) fn release_selected(app: &mut App, now: Now) {
     if app.screen == Screen::Overview {
@@ -110,6 +112,65 @@ pub(super) fn ask_wake(app: &mut App, now: Now) {
     }));
 }
 
+/// Asks about the selected session; what has none is explained.
+pub(super) fn ask_end(app: &mut App, how: Ending, now: Now) {
+    let what = how.word();
+    if let Some(why) = app.refusal() {
+        return notice(app, format!("{what} refused: {why}"), now);
+    }
+    let Some(line) = app.selected_session().cloned() else {
+        return notice(app, "no session is selected", now);
+    };
+    let session = match line.held {
+        Held::Session(session) => session,
+        Held::Pin(pin) => {
+            let title = format!("No session to {what}");
+            app.dialog = Some(Dialog::Notice { title, lines: instead(&pin) });
+            return;
+        }
+    };
+    let others = app.sample().and_then(|s| s.sessions.value()).map_or(&[][..], Vec::as_slice);
+    let behind = others.iter().filter(|s| s.lock.as_ref().is_some_and(|l| l.by.contains(&session.pid)));
+    let blocks = behind.map(|s| name_of(others, s.pid)).collect();
+    app.dialog = Some(Dialog::End(Box::new(End {
+        how,
+        session: *session,
+        blocks,
+        behind: line.behind,
+        typed: String::new(),
+        phase: ReleasePhase::Asking,
+    })));
+}
+
+/// What ends something that has no session.
+fn instead(pin: &Pin) -> Vec<String> {
+    match pin.kind {
+        PinKind::Prepared => vec![
+            format!(
+                "The prepared transaction {} has no session: it outlives the one that made it.",
+                pin.name
+            ),
+            "Whoever coordinates it should end it. By hand, in its database:".to_owned(),
+            format!("rollback prepared {};", quote_literal(&pin.name)),
+        ],
+        PinKind::Slot => vec![
+            format!("The replication slot {} holds this without a session.", pin.name),
+            "If nobody will read it again:".to_owned(),
+            format!("select pg_drop_replication_slot({});", quote_literal(&pin.name)),
+        ],
+        PinKind::Standby => vec![
+            format!("{} is a standby: its own queries hold this, by hot_standby_feedback.", pin.name),
+            "End the long query there.".to_owned(),
+        ],
+        PinKind::Session => {
+            vec![
+                "It is listed for its old snapshot only; once its transaction is long it can be ended."
+                    .to_owned(),
+            ]
+        }
+    }
+}
+
 pub(super) fn toggle_worker(app: &mut App, now: Now) -> Vec<Intent> {
     // the worker of a recording runs, or ran, somewhere else
     if let (Some(why), true) = (app.refusal(), app.playing.is_some()) {
@@ -191,7 +252,10 @@ pub(super) fn copy(app: &mut App, now: Now) -> Vec<Intent> {
         List::Jobs => lists.jobs.selection().key().map(|id| ("the job's id", id.clone())),
         List::Leases => lists.leases.selection().key().map(|lease| ("the job's id", lease.id.clone())),
         List::Workers => lists.workers.selection().key().map(|name| ("the worker's name", name.clone())),
-        List::Sessions => lists.sessions.selection().key().map(|pid| ("the pid", pid.to_string())),
+        List::Sessions => lists.sessions.selection().key().map(|key| match key {
+            SessionKey::Pid(pid) => ("the pid", pid.to_string()),
+            SessionKey::Named(_, name) => ("the name", name.clone()),
+        }),
         List::Tape => None,
         List::Events => {
             let log = &app.world().log;

@@ -5,9 +5,13 @@ use super::lists::WorkerLine;
 use super::on_job::{OnJob, of_key};
 use super::palette::{Item, Palette};
 use super::seen::JobSeen;
+use super::sessions::{Held, SessionLine};
 use crate::config::Keymap;
 use crate::config::keys::{Action, Key, Scope};
-use crate::model::{ActionEvent, Fault, Holder, Intent, JobAction, JobDetail, Lease, LedgerFacts, Session};
+use crate::model::{
+    ActionEvent, Ending, Fault, Holder, Intent, JobAction, JobDetail, Lease, LedgerFacts, PlanCheck,
+    Session,
+};
 
 /// How far a release has come.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +45,36 @@ impl Release {
     /// Whether Enter would send it.
     pub fn is_confirmable(&self) -> bool {
         self.phase == ReleasePhase::Asking && (!self.needs_typing || self.typed == self.lease.id)
+    }
+}
+
+/// The end of a session, or of what it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    /// Which of the two.
+    pub how: Ending,
+    /// The session as it was seen; exactly this one is meant.
+    pub session: Session,
+    /// Those that wait for it, by pid and program.
+    pub blocks: Vec<String>,
+    /// All that wait for it, through others too.
+    pub behind: usize,
+    /// What was typed so far.
+    pub typed: String,
+    /// How far it has come.
+    pub phase: ReleasePhase,
+}
+
+impl End {
+    /// Ending a session loses its transaction: that is not done by one key.
+    pub fn needs_typing(&self) -> bool {
+        self.how == Ending::Terminate
+    }
+
+    /// Whether Enter would send it.
+    pub fn is_confirmable(&self) -> bool {
+        self.phase == ReleasePhase::Asking
+            && (!self.needs_typing() || self.typed == self.session.pid.to_string())
     }
 }
 
@@ -117,6 +151,17 @@ pub struct JobView {
     pub top: usize,
 }
 
+/// The plan of a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanView {
+    /// Profile name of the ledger.
+    pub ledger: String,
+    /// The answer, once it has come.
+    pub check: Option<PlanCheck>,
+    /// First row shown.
+    pub top: usize,
+}
+
 /// Everything that can lie over a screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dialog {
@@ -134,7 +179,11 @@ pub enum Dialog {
     /// One worker: as it is now, or as it was when it was last seen.
     Worker(Box<WorkerLine>),
     /// One session, likewise.
-    Session(Box<Session>),
+    Session(Box<SessionLine>),
+    /// The plan of a claim.
+    Plan(Box<PlanView>),
+    /// Cancel or terminate.
+    End(Box<End>),
     /// One job.
     Job(Box<JobView>),
     /// Retry, give up or run now.
@@ -215,13 +264,18 @@ impl Dialog {
             Self::Worker(line) if key == Key::Enter => Outcome::ShowHolder(line.name.clone()),
             Self::Worker(line) if is(Action::Copy) => Outcome::Copy("the worker's name", line.name.clone()),
             Self::Worker(_) => close_on_any_leave(key),
-            Self::Session(session) if is(Action::Copy) => Outcome::Copy("the pid", session.pid.to_string()),
             Self::OnJob(on) if key == Key::Ctrl('y') => {
                 Outcome::Copy("the statement", on.offer.sql.clone())
             }
             Self::OnJob(on) => on.key(key),
+            Self::Session(line) if is(Action::Copy) => match &line.held {
+                Held::Session(s) => Outcome::Copy("the pid", s.pid.to_string()),
+                Held::Pin(p) => Outcome::Copy("the name", p.name.clone()),
+            },
             Self::Job(view) => job_key(view, key, keys),
             Self::Event(_) | Self::Session(_) | Self::Notice { .. } => close_on_any_leave(key),
+            Self::Plan(view) => plan_key(view, key, keys),
+            Self::End(end) => end_key(end, key),
             Self::Release(release) => release_key(release, key),
             Self::Bulk(bulk) => bulk_key(bulk, key),
             Self::Ask(ask) => match key {
@@ -255,6 +309,7 @@ impl Dialog {
     /// Takes the answer to what the dialog sent.
     pub fn answer(&mut self, event: &ActionEvent) {
         match self {
+            Self::End(e) => answer_end(e, event),
             Self::Release(r) => answer_release(r, event),
             Self::Bulk(b) => answer_bulk(b, event),
             Self::OnJob(on) => on.answer(event),
@@ -330,6 +385,57 @@ fn release_key(r: &mut Release, key: Key) -> Outcome {
             Outcome::Stay
         }
         _ => Outcome::Stay,
+    }
+}
+
+fn plan_key(view: &mut PlanView, key: Key, keys: &Keymap) -> Outcome {
+    match keys.lookup(key, |scope| scope != Scope::Replay) {
+        Some(Action::Down) => view.top += 1,
+        Some(Action::Up) => view.top = view.top.saturating_sub(1),
+        Some(Action::Copy) => {
+            let index = view.check.as_ref().and_then(|c| c.plan.value()).and_then(|p| p.index.clone());
+            return index.map_or(Outcome::Stay, |sql| Outcome::Copy("the statement", sql));
+        }
+        _ => return close_on_any_leave(key),
+    }
+    Outcome::Stay
+}
+
+fn end_key(e: &mut End, key: Key) -> Outcome {
+    if e.phase != ReleasePhase::Asking {
+        return close_on_any_leave(key);
+    }
+    match key {
+        Key::Esc => Outcome::Close,
+        Key::Enter if e.is_confirmable() => {
+            e.phase = ReleasePhase::Sent;
+            Outcome::Send(Intent::End { how: e.how, session: Box::new(e.session.clone()) })
+        }
+        Key::Char('n' | 'q') if !e.needs_typing() => Outcome::Close,
+        Key::Backspace => {
+            e.typed.pop();
+            Outcome::Stay
+        }
+        Key::Char(c) if e.needs_typing() && e.typed.len() < 12 => {
+            e.typed.push(c);
+            Outcome::Stay
+        }
+        _ => Outcome::Stay,
+    }
+}
+
+fn answer_end(e: &mut End, event: &ActionEvent) {
+    if e.phase != ReleasePhase::Sent {
+        return;
+    }
+    match event {
+        ActionEvent::Ended { pid, how, sent, answer } if *pid == e.session.pid && *how == e.how => {
+            e.phase = ReleasePhase::Over(*sent, answer.clone());
+        }
+        ActionEvent::Refused { why, .. } => {
+            e.phase = ReleasePhase::Over(false, format!("nothing was done: {why}"));
+        }
+        _ => {}
     }
 }
 

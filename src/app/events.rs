@@ -152,7 +152,12 @@ impl Log {
     /// The line, if any, that `event` leaves in the log.
     pub fn record(&mut self, event: &Event, now: Now) {
         match event {
-            Event::Sample(_) | Event::Wake(_) | Event::Backlog(_) | Event::Jobs(_) | Event::Job(_) => {}
+            Event::Sample(_)
+            | Event::Wake(_)
+            | Event::Backlog(_)
+            | Event::Jobs(_)
+            | Event::Job(_)
+            | Event::Plan(_) => {}
             Event::Link(link) => self.link(link, now),
             Event::Listen(listen) => self.listen(listen, now),
             Event::Worker(worker) => self.worker(worker, now),
@@ -325,6 +330,10 @@ impl Log {
                     Tone::Action,
                     format!("{ledger}: released {} expired {}{end}", count(*total), leases(*total)),
                 );
+            }
+            ActionEvent::Ended { pid, how, sent, answer } => {
+                let tone = if *sent { Tone::Action } else { Tone::Warn };
+                self.push(now, tone, format!("{} pid {pid}: {answer}", how.word()));
             }
             ActionEvent::WakeSent { channel } => {
                 self.push(now, Tone::Action, format!("wake-up sent on {channel}"));

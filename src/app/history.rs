@@ -271,6 +271,7 @@ pub fn slim(sample: &Sample) -> Sample {
         flow: sample.flow.clone(),
         notify_lock: sample.notify_lock.clone(),
         connections: sample.connections.clone(),
+        evidence: sample.evidence.clone(),
         ..*sample
     }
 }

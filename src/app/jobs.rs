@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::dialog::{Dialog, JobView};
+use super::dialog::{Dialog, JobView, PlanView};
 use super::lists::{List, arrange};
 use super::seen;
 use super::update::notice;
@@ -63,12 +63,22 @@ pub(super) fn open_job(app: &mut App, payload: bool, now: Now) -> Vec<Intent> {
     vec![intent]
 }
 
+/// Asks how the server would claim from the ledger that is shown.
+pub(super) fn open_plan(app: &mut App, now: Now) -> Vec<Intent> {
+    let Some(ledger) = app.ledger().map(|l| l.name.clone()) else { return Vec::new() };
+    if !is_reachable(app, now) {
+        return Vec::new();
+    }
+    app.dialog = Some(Dialog::Plan(Box::new(PlanView { ledger: ledger.clone(), check: None, top: 0 })));
+    vec![Intent::Plan { ledger }]
+}
+
 /// A look asks about now, whatever the picture shows: without a server it would never be answered.
 pub(super) fn is_reachable(app: &mut App, now: Now) -> bool {
     let why = match &app.world.link {
         LinkState::Up { .. } => return true,
-        LinkState::Down { loss, .. } => format!("jobs cannot be read: not connected: {loss}"),
-        LinkState::Connecting => "jobs cannot be read: not connected yet".to_owned(),
+        LinkState::Down { loss, .. } => format!("this cannot be read: not connected: {loss}"),
+        LinkState::Connecting => "this cannot be read: not connected yet".to_owned(),
     };
     notice(app, why, now);
     false
@@ -84,6 +94,7 @@ pub(super) fn on_answer(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
             let before = ledger.backlog.replace((Arc::new(*backlog), now.mono));
             ledger.backlog_before = before.map(|(b, _)| b);
             arrange(app, List::Types);
+            arrange(app, List::Sessions);
             // the list that somebody looks at keeps the pace of the slow lane
             let open = app.jobs.as_ref().filter(|j| j.ledger == name && app.frozen.is_none());
             return open.map(JobsView::intent).into_iter().collect();
@@ -104,6 +115,13 @@ pub(super) fn on_answer(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
             Some(Dialog::OnJob(on)) => on.looked(*detail),
             _ => {}
         },
+        Event::Plan(check) => {
+            if let Some(Dialog::Plan(view)) = &mut app.dialog
+                && view.ledger == check.ledger
+            {
+                view.check = Some(*check);
+            }
+        }
         _ => {}
     }
     Vec::new()

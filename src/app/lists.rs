@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::sessions::{self, SessionKey};
 use super::table::{Lever, Table};
 use super::{App, LeaseKey, Screen};
 use crate::model::{Backlog, Holder, JobState, Lease, WorkerRow};
@@ -65,7 +66,7 @@ pub(super) struct Lists {
     pub jobs: Table<String>,
     pub leases: Table<LeaseKey>,
     pub workers: Table<String>,
-    pub sessions: Table<i32>,
+    pub sessions: Table<SessionKey>,
     pub tape: Table<u64>,
     pub events: Table<u64>,
 }
@@ -130,10 +131,8 @@ pub(super) fn arrange(app: &mut App, list: List) {
             app.lists.workers.arrange(app.workers.iter(), all);
         }
         List::Sessions => {
-            let mut table = std::mem::take(&mut app.lists.sessions);
-            let rows = app.sample().and_then(|s| s.sessions.value());
-            table.arrange(rows.into_iter().flatten(), all);
-            app.lists.sessions = table;
+            app.sessions = sessions::of(app);
+            app.lists.sessions.arrange(app.sessions.iter(), all);
         }
         List::Tape => {
             let mut table = std::mem::take(&mut app.lists.tape);

@@ -26,6 +26,7 @@ mod screen;
 pub mod seen;
 pub mod selection;
 pub mod series;
+pub mod sessions;
 mod setup;
 mod state;
 pub mod table;
@@ -54,6 +55,7 @@ use diagnosis::{Diagnosis, Evidence};
 use dialog::{Dialog, Release};
 use lists::{Lists, TypeLine, WorkerLine};
 use series::Series;
+use sessions::SessionLine;
 
 /// What reaches the screen.
 #[derive(Clone, Debug, PartialEq)]
@@ -129,6 +131,8 @@ pub struct App {
     types: Vec<TypeLine>,
     /// The rows of the list of workers.
     workers: Vec<WorkerLine>,
+    /// The rows of the list of sessions.
+    sessions: Vec<SessionLine>,
     /// On the screen Backlog: the jobs of one type.
     jobs: Option<JobsView>,
     /// Whether the filter of the list on the screen is being typed.
@@ -158,6 +162,7 @@ impl App {
             lists: Lists::default(),
             types: Vec::new(),
             workers: Vec::new(),
+            sessions: Vec::new(),
             jobs: None,
             typing: false,
             only_holder: None,
@@ -246,6 +251,7 @@ impl App {
             Scope::Everywhere => true,
             Scope::Leases => matches!(self.screen, Screen::Overview | Screen::Leases),
             Scope::Jobs => self.screen == Screen::Backlog && self.jobs.is_some(),
+            Scope::Sessions => self.screen == Screen::Sessions,
             Scope::Demo => !self.setup.faults.is_empty(),
             Scope::Replay => self.playing.is_some(),
         }

@@ -84,9 +84,7 @@ pub(super) fn open(app: &mut App, now: Now) -> Vec<Intent> {
             app.dialog = line.map(|l| Dialog::Worker(Box::new(l)));
         }
         List::Sessions => {
-            let pid = app.session_selection().key();
-            let session = app.sessions().into_iter().find(|s| Some(&s.pid) == pid).cloned();
-            app.dialog = session.map(|s| Dialog::Session(Box::new(s)));
+            app.dialog = app.selected_session().map(|line| Dialog::Session(Box::new(line.clone())));
         }
         List::Tape => {}
         List::Events => app.dialog = app.event_selection().key().map(|seq| Dialog::Event(*seq)),

@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn every_action_and_every_theme_is_found_by_its_name() {
         // the scopes that are not there on the first screen of a dashboard
-        let elsewhere = [Scope::Replay, Scope::Jobs];
+        let elsewhere = [Scope::Replay, Scope::Jobs, Scope::Sessions];
         let offered = |b: &&Binding| b.action != Action::Palette && !elsewhere.contains(&b.scope);
         for b in KEYS.iter().filter(offered) {
             let name = b.action.name().replace('-', " ");

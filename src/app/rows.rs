@@ -1,9 +1,10 @@
 //! What the rows of each list are filtered and sorted by, column by column of [`super::lists::List`].
 
 use super::lists::{TypeLine, WorkerLine};
+use super::sessions::{Held, SessionKey, SessionLine};
 use super::table::{Row, Value};
 use super::{LeaseKey, events};
-use crate::model::{Holder, JobRow, JobState, Lease, Session};
+use crate::model::{Holder, JobRow, JobState, Lease};
 
 impl Row for TypeLine {
     type Key = String;
@@ -148,29 +149,39 @@ impl Row for WorkerLine {
     }
 }
 
-impl Row for Session {
-    type Key = i32;
+impl Row for SessionLine {
+    type Key = SessionKey;
 
-    fn key(&self) -> i32 {
-        self.pid
+    fn key(&self) -> SessionKey {
+        SessionLine::key(self)
     }
 
-    fn is(&self, key: &i32) -> bool {
-        self.pid == *key
+    fn is(&self, key: &SessionKey) -> bool {
+        SessionLine::key(self) == *key
     }
 
     fn cells(&self) -> Vec<&str> {
-        let state = self.state.as_deref().unwrap_or("");
-        vec![&self.user, &self.application, state, self.query.as_deref().unwrap_or("")]
+        match &self.held {
+            Held::Session(s) => {
+                let (state, query) = (s.state.as_deref(), s.query.as_deref());
+                vec![&s.user, &s.application, state.unwrap_or(""), query.unwrap_or("")]
+            }
+            Held::Pin(p) => vec![&p.name, &p.about],
+        }
     }
 
     fn value(&self, column: usize) -> Value {
-        match column {
-            0 => Value::Number(f64::from(self.pid)),
-            1 => Value::Text(self.user.clone()),
-            2 => Value::Text(self.application.clone()),
-            3 => self.state.as_ref().map_or(Value::Nothing, |s| Value::Text(s.clone())),
-            _ => Value::number(self.transaction_age),
+        match (&self.held, column) {
+            (Held::Session(s), 0) => Value::Number(f64::from(s.pid)),
+            (Held::Session(s), 1) => Value::Text(s.user.clone()),
+            (Held::Session(s), 2) => Value::Text(s.application.clone()),
+            (Held::Session(s), 3) => s.state.as_ref().map_or(Value::Nothing, |s| Value::Text(s.clone())),
+            (Held::Session(s), _) => Value::number(s.transaction_age),
+            (Held::Pin(p), 0) => Value::number(p.pid.map(f64::from)),
+            (Held::Pin(_), 1) => Value::Nothing,
+            (Held::Pin(p), 2) => Value::Text(p.name.clone()),
+            (Held::Pin(p), 3) => Value::Text(p.about.clone()),
+            (Held::Pin(p), _) => Value::number(p.seconds),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Every change of the state, and what it asks of the world.
 
-use super::actions::{ask_wake, copy, count_expired, open_release, pace, release_selected, toggle_worker};
+use super::actions::{
+    ask_end, ask_wake, copy, count_expired, open_release, pace, release_selected, toggle_worker,
+};
 use super::dialog::{Dialog, Outcome};
-use super::jobs::{on_answer, open_job};
+use super::jobs::{on_answer, open_job, open_plan};
 use super::lists::{List, arrange};
 use super::moves::{back, choose, freeze, next_ledger, open, page, reverse, show_holder, sort, step, turn};
 use super::on_job;
@@ -11,7 +13,7 @@ use super::time::{self, Step};
 use super::world::{on_link, on_listen, on_sample, on_worker};
 use super::{App, Embedded, JobsView, LeaseKey, Msg, Screen};
 use crate::config::keys::{Action, Key};
-use crate::model::{ActionEvent, Event, Intent, JobAction, Lease, Now};
+use crate::model::{ActionEvent, Ending, Event, Intent, JobAction, Lease, Now};
 
 /// Longest filter that can be typed, characters.
 const FILTER: usize = 64;
@@ -35,7 +37,7 @@ pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
             match &mut app.dialog {
                 None => step(app, isize::from(rows)),
                 // what is read scrolls as well; the wheel answers no question
-                Some(dialog @ (Dialog::Help { .. } | Dialog::Job(_))) => {
+                Some(dialog @ (Dialog::Help { .. } | Dialog::Job(_) | Dialog::Plan(_))) => {
                     let key = if rows < 0 { Key::Up } else { Key::Down };
                     for _ in 0..rows.unsigned_abs() {
                         dialog.key(key, &app.setup.keys);
@@ -89,7 +91,7 @@ fn on_event(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
             let acted = matches!(event, ActionEvent::OnJob { .. });
             ask = app.jobs.as_ref().filter(|_| acted).map(JobsView::intent);
         }
-        answer @ (Event::Backlog(_) | Event::Jobs(_) | Event::Job(_)) => {
+        answer @ (Event::Backlog(_) | Event::Jobs(_) | Event::Job(_) | Event::Plan(_)) => {
             return on_answer(app, answer, now);
         }
         Event::Note(_) => {}
@@ -109,7 +111,10 @@ fn on_action(app: &mut App, event: &ActionEvent, now: Now) {
     if let Some(dialog) = &mut app.dialog {
         dialog.answer(event);
     }
-    let is_shown = matches!(app.dialog, Some(Dialog::Release(_) | Dialog::Bulk(_) | Dialog::OnJob(_)));
+    let is_shown = matches!(
+        app.dialog,
+        Some(Dialog::Release(_) | Dialog::Bulk(_) | Dialog::OnJob(_) | Dialog::End(_))
+    );
     if let ActionEvent::Refused { what, why } = event {
         // an embedded worker that could not start is off again
         if app.world.worker == Embedded::Starting {
@@ -118,6 +123,8 @@ fn on_action(app: &mut App, event: &ActionEvent, now: Now) {
         if !is_shown {
             app.notice = Some((format!("{what} refused: {why}"), now.mono));
         }
+    } else if let (ActionEvent::Ended { pid, how, answer, .. }, false) = (event, is_shown) {
+        app.notice = Some((format!("{} pid {pid}: {answer}", how.word()), now.mono));
     } else if let ActionEvent::WakeSent { channel } = event {
         app.notice = Some((format!("wake-up sent on {channel}"), now.mono));
     } else if let ActionEvent::FaultDone { text } = event {
@@ -292,6 +299,9 @@ fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
         Action::Play(play) => return vec![Intent::Play(play)],
         Action::Worker => return toggle_worker(app, now),
         Action::ReleaseExpired => return count_expired(app, now),
+        Action::CancelQuery => ask_end(app, Ending::Cancel, now),
+        Action::Terminate => ask_end(app, Ending::Terminate, now),
+        Action::ClaimPlan => return open_plan(app, now),
         Action::Wake => ask_wake(app, now),
     }
     Vec::new()

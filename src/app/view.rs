@@ -4,9 +4,10 @@ use chrono::{DateTime, Utc};
 
 use super::lists::{self, List, TypeLine, WorkerLine};
 use super::selection::Selection;
+use super::sessions::{SessionKey, SessionLine};
 use super::table::Lever;
 use super::{App, JobsView, LeaseKey, LedgerState, events, tape};
-use crate::model::{Backlog, Holder, JobRow, Lease, Session};
+use crate::model::{Backlog, Holder, JobRow, Lease};
 
 impl App {
     /// The list that has the keys.
@@ -85,9 +86,14 @@ impl App {
     }
 
     /// Sessions, in the order shown.
-    pub fn sessions(&self) -> Vec<&Session> {
-        let all = self.sample().and_then(|s| s.sessions.value()).map_or(&[][..], Vec::as_slice);
-        self.lists.sessions.order().iter().filter_map(|i| all.get(*i)).collect()
+    pub fn sessions(&self) -> Vec<&SessionLine> {
+        self.lists.sessions.order().iter().filter_map(|i| self.sessions.get(*i)).collect()
+    }
+
+    /// The row that has the cursor among sessions.
+    pub fn selected_session(&self) -> Option<&SessionLine> {
+        let key = self.lists.sessions.selection().key()?;
+        self.sessions.iter().find(|l| l.key() == *key)
     }
 
     /// Lines of the tape, in the order shown.
@@ -128,7 +134,7 @@ impl App {
     }
 
     /// The selection among sessions.
-    pub fn session_selection(&self) -> &Selection<i32> {
+    pub fn session_selection(&self) -> &Selection<SessionKey> {
         self.lists.sessions.selection()
     }
 

@@ -134,7 +134,7 @@ async fn watch_it(demo: &Demo, time: Duration) -> Result<String, Failure> {
     loop {
         let samples = sampler.sample().await.map_err(|e| Failure::failed(e.loss()))?;
         if tokio::time::Instant::now() >= end {
-            return Ok(format!("{:#}", report::status(sampler.server(), &samples)));
+            return Ok(format!("{:#}", report::status(sampler.server(), &samples, &[])));
         }
         let left = end - tokio::time::Instant::now();
         tokio::select! {

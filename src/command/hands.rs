@@ -64,7 +64,8 @@ impl Hands {
                     }
                     other => {
                         // a look does not wait behind an action
-                        let look = matches!(other, Intent::Jobs { .. } | Intent::Job { .. });
+                        let look =
+                            matches!(other, Intent::Jobs { .. } | Intent::Job { .. } | Intent::Plan { .. });
                         let to = if look { &questions } else { &queue };
                         if to.try_send(other).is_err() {
                             ear.emit(Event::Action(ActionEvent::Refused {
@@ -179,6 +180,7 @@ async fn one(
         Intent::ReleaseExpired { ledger, holders } => {
             operator.release_expired(ledger, holders.as_deref()).await.map(drop)
         }
+        Intent::End { how, session } => operator.end(*how, session).await,
         Intent::Wake { ledger } => operator.wake(ledger).await,
         Intent::Worker { on } => {
             if *on {
@@ -197,7 +199,7 @@ async fn one(
             Ok(())
         }
         // the slow lane answers looks
-        Intent::Jobs { .. } | Intent::Job { .. } => Ok(()),
+        Intent::Jobs { .. } | Intent::Job { .. } | Intent::Plan { .. } => Ok(()),
         Intent::Quit | Intent::StopBulk | Intent::Pace { .. } | Intent::Play(_) => Ok(()),
         // the loop of the screen has done them
         Intent::Copy(_) | Intent::Redraw | Intent::Suspend => Ok(()),
@@ -218,9 +220,11 @@ fn what(intent: &Intent) -> &'static str {
             "release all expired"
         }
         Intent::OnJob { action, .. } => action.word(),
+        Intent::End { .. } => "end a session",
         Intent::Wake { .. } => "send a wake-up",
         Intent::Worker { .. } => "switch the worker",
         Intent::Jobs { .. } | Intent::Job { .. } => "look at jobs",
+        Intent::Plan { .. } => "plan a claim",
         Intent::Pace { .. } => "change the interval",
         Intent::Fault(_) => "inject a fault",
         Intent::Quit => "quit",

@@ -79,6 +79,12 @@ pub enum Action {
     GiveUp,
     /// Makes the selected scheduled job due now.
     RunNow,
+    /// Cancels what the selected session runs.
+    CancelQuery,
+    /// Ends the selected session.
+    Terminate,
+    /// Shows how the server would claim.
+    ClaimPlan,
     /// Sends one wake-up.
     Wake,
     /// Opens the fault menu.
@@ -128,6 +134,8 @@ impl Action {
                 | Self::Retry
                 | Self::GiveUp
                 | Self::RunNow
+                | Self::CancelQuery
+                | Self::Terminate
                 | Self::Wake
                 | Self::Worker
         )
@@ -135,7 +143,7 @@ impl Action {
 
     /// Whether it does much at once: such a key is never pressed by accident, so it is upper case.
     pub fn is_dangerous(self) -> bool {
-        matches!(self, Self::ReleaseExpired)
+        matches!(self, Self::ReleaseExpired | Self::CancelQuery | Self::Terminate)
     }
 }
 
@@ -148,6 +156,8 @@ pub enum Scope {
     Leases,
     /// Where jobs are listed: Backlog, after Enter.
     Jobs,
+    /// Where sessions are listed.
+    Sessions,
     /// On every screen of the demo.
     Demo,
     /// On every screen of a replay; there these keys go before all others.
@@ -264,6 +274,27 @@ pub const KEYS: &[Binding] = &[
         &[Key::Char('u')],
         ("run now", 2),
         "make the selected scheduled job due now (asks)",
+    ),
+    binding(
+        Action::CancelQuery,
+        Scope::Sessions,
+        &[Key::Char('C')],
+        ("cancel", 2),
+        "cancel what the selected session runs (asks first)",
+    ),
+    binding(
+        Action::Terminate,
+        Scope::Sessions,
+        &[Key::Char('K')],
+        ("terminate", 2),
+        "end the selected session (asks, and wants the pid typed)",
+    ),
+    binding(
+        Action::ClaimPlan,
+        Scope::Everywhere,
+        &[Key::Char('e')],
+        HELP_ONLY,
+        "plan a claim without running it, and judge the plan",
     ),
     binding(Action::Wake, Scope::Everywhere, &[Key::Char('n')], ("wake-up", 4), "send one wake-up"),
     binding(Action::Faults, Scope::Demo, &[Key::Char('F')], ("faults", 1), "break something (demo only)"),

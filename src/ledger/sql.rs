@@ -31,6 +31,7 @@ pub(super) struct Types {
 #[derive(Clone, Debug)]
 pub(super) struct Statements {
     pub claim: String,
+    pub pick: String,
     pub earliest: String,
     pub done: String,
     pub done_at_once: String,
@@ -56,6 +57,8 @@ pub(super) struct Statements {
     pub oldest_ready: String,
     pub next_scheduled: String,
     pub leases: String,
+    pub locked_rows: String,
+    pub inconsistent: String,
     pub enqueue: String,
     pub enqueue_quiet: String,
     pub mark_scratch: String,
@@ -76,6 +79,7 @@ impl Statements {
         let b = Builder { p, types };
         Self {
             claim: b.claim(),
+            pick: b.pick(),
             earliest: b.earliest(),
             done: b.done(),
             done_at_once: b.done_at_once(),
@@ -101,6 +105,8 @@ impl Statements {
             oldest_ready: b.edge("now() - ", "<=", ""),
             next_scheduled: b.edge("", ">", " - now()"),
             leases: b.leases(&p.is_running()),
+            locked_rows: b.locked_rows(),
+            inconsistent: b.inconsistent(),
             enqueue: b.enqueue(p.channel.as_deref()),
             enqueue_quiet: b.enqueue(None),
             tally: format!("select {}::text, count(*) from {} t group by 1", p.status(), p.relation()),
@@ -139,6 +145,8 @@ impl Statements {
             ("oldest_ready", &self.oldest_ready),
             ("next_scheduled", &self.next_scheduled),
             ("leases", &self.leases),
+            ("locked_rows", &self.locked_rows),
+            ("inconsistent", &self.inconsistent),
             ("enqueue", &self.enqueue),
             ("enqueue_quiet", &self.enqueue_quiet),
         ]

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::Reading;
+use super::{Inconsistent, NotifyTrigger, Pin, Reading};
 
 /// The state of a job, in the words of every profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -104,6 +104,15 @@ pub struct Backlog {
     pub failed: Reading<Looked>,
     /// The table.
     pub table: Reading<TableFacts>,
+    /// What keeps dead rows or log, oldest first, bounded.
+    #[serde(default)]
+    pub pins: Reading<Vec<Pin>>,
+    /// Rows that no claim will ever take.
+    #[serde(default)]
+    pub inconsistent: Reading<Inconsistent>,
+    /// Triggers of the table that notify.
+    #[serde(default)]
+    pub triggers: Reading<Vec<NotifyTrigger>>,
     /// What the pass took, milliseconds.
     pub pass_ms: f64,
     /// When the next one is due, milliseconds after this one.
@@ -121,6 +130,9 @@ impl Backlog {
             running: Reading::default(),
             failed: Reading::default(),
             table: Reading::default(),
+            pins: Reading::default(),
+            inconsistent: Reading::default(),
+            triggers: Reading::default(),
             pass_ms: 0.0,
             interval_ms: 0,
         }

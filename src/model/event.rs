@@ -4,7 +4,8 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Backlog, BudgetState, ClaimOutcome, Found, JobAction, JobDetail, JobList, Sample, ScanReason, Server,
+    Backlog, BudgetState, ClaimOutcome, Ending, Found, JobAction, JobDetail, JobList, PlanCheck, Sample,
+    ScanReason, Server,
 };
 
 /// Why a session ended or could not begin.
@@ -258,6 +259,17 @@ pub enum ActionEvent {
         /// Whether it was stopped before the end.
         stopped: bool,
     },
+    /// The server's answer about a session that was to be ended.
+    Ended {
+        /// Which.
+        pid: i32,
+        /// What was asked for.
+        how: Ending,
+        /// Whether the server sent the signal.
+        sent: bool,
+        /// Its answer in words.
+        answer: String,
+    },
     /// A wake-up was sent.
     WakeSent {
         /// Channel.
@@ -299,6 +311,8 @@ pub enum Event {
     Jobs(Box<JobList>),
     /// One job that somebody asked to see.
     Job(Box<JobDetail>),
+    /// The plan of a claim that somebody asked to see.
+    Plan(Box<PlanCheck>),
     /// The listen session.
     Listen(Listen),
     /// Wake-ups.

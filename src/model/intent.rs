@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fault, JobAction, Lease, ShownJob};
+use super::{Fault, JobAction, Lease, Session, ShownJob};
 
 /// One request from the screen. Every dangerous one carries the target as the person saw it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,13 @@ pub enum Intent {
     },
     /// Stop a bulk release after the batch in hand.
     StopBulk,
+    /// Cancel what a session runs, or end the session, exactly the one that was shown.
+    End {
+        /// Which of the two.
+        how: Ending,
+        /// The session that the dialog froze.
+        session: Box<Session>,
+    },
     /// Send one wake-up on the ledger's channel.
     Wake {
         /// Profile name of the ledger.
@@ -67,6 +74,11 @@ pub enum Intent {
         /// Whether to read the beginning of its payload.
         payload: bool,
     },
+    /// Plan a claim without running it. Read only.
+    Plan {
+        /// Profile name of the ledger.
+        ledger: String,
+    },
     /// Sample this often from now on, milliseconds. For the fast lane.
     Pace {
         /// The interval that is asked for.
@@ -82,6 +94,25 @@ pub enum Intent {
     Suspend,
     /// Move through a recording (replay only).
     Play(Play),
+}
+
+/// What is done to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Ending {
+    /// Its statement is cancelled (`pg_cancel_backend`); an open transaction without a statement stays.
+    Cancel,
+    /// It is ended, and its transaction is rolled back (`pg_terminate_backend`).
+    Terminate,
+}
+
+impl Ending {
+    /// For people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Terminate => "terminate",
+        }
+    }
 }
 
 /// A move through a recording.

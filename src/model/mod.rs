@@ -5,10 +5,12 @@
 
 mod backlog;
 mod event;
+mod evidence;
 mod fault;
 mod hand;
 mod intent;
 mod lease;
+mod plan;
 mod reading;
 mod sample;
 mod server;
@@ -22,10 +24,14 @@ pub use backlog::{
 pub use event::{
     ActionEvent, Event, Link, Listen, Loss, Note, Phases, Recovery, Sink, Stamped, Wake, WorkerEvent,
 };
+pub use evidence::{
+    Evidence, Hidden, Inconsistent, LockWait, LockedRows, NotifyTrigger, Pin, PinKind, RowLocker, TableLock,
+};
 pub use fault::Fault;
 pub use hand::{JobAction, Offer, ShownJob};
-pub use intent::{Intent, Play};
+pub use intent::{Ending, Intent, Play};
 pub use lease::{Fencing, Found, Holder, Lease};
+pub use plan::{ClaimPlan, PlanCheck};
 pub use reading::{Quality, Reading, Trouble};
 pub use sample::{Cost, Counts, Flow, Sample, Vitals};
 pub use server::{LedgerFacts, Role, Server};

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Holder, Lease, NotifyLock, Reading, Session, WorkerRow};
+use super::{Evidence, Holder, Lease, NotifyLock, Reading, Session, WorkerRow};
 
 /// Jobs per state, each capped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -107,6 +107,8 @@ pub struct Sample {
     pub notify_lock: Reading<NotifyLock>,
     /// Connections in use and allowed.
     pub connections: Reading<(i64, i64)>,
+    /// What may hold the queue, by name.
+    pub evidence: Evidence,
     /// What the pass cost.
     pub cost: Cost,
 }
@@ -128,6 +130,7 @@ impl Sample {
             sessions: Reading::default(),
             notify_lock: Reading::default(),
             connections: Reading::default(),
+            evidence: Evidence::default(),
             cost: Cost::default(),
         }
     }

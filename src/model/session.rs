@@ -1,6 +1,9 @@
 //! Other sessions of the server, as far as `pg_stat_activity` and `pg_locks` show them.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+
+use super::LockWait;
 
 /// Why a session is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,10 +15,20 @@ pub enum SessionMark {
     ProbableListener,
     /// It does not read its socket (wait event ClientWrite) while it pins a snapshot.
     NotReading,
+    /// It waits for its client within a transaction.
+    IdleInTransaction,
+    /// It has the NOTIFY commit lock.
+    NotifyHolder,
+    /// It waits for the NOTIFY commit lock.
+    NotifyWaiter,
+    /// Others wait for it.
+    Blocking,
+    /// It waits for a lock.
+    Blocked,
 }
 
 /// One session worth showing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// Backend pid.
     pub pid: i32,
@@ -33,14 +46,39 @@ pub struct Session {
     pub query: Option<String>,
     /// Why it is listed.
     pub marks: Vec<SessionMark>,
+    /// When it began; `None` when hidden. A pid is used again, the two together are not.
+    #[serde(default)]
+    pub started: Option<DateTime<Utc>>,
+    /// Its database, when that is another than the ledger's.
+    #[serde(default)]
+    pub database: Option<String>,
+    /// Whether this role may not see what it does: then every empty field is unknown.
+    #[serde(default)]
+    pub hidden: bool,
+    /// The lock that it waits for.
+    #[serde(default)]
+    pub lock: Option<LockWait>,
 }
 
 /// The lock that serialises commits of transactions that notified (`pg_locks`: object lock on
 /// `pg_database` with database 0).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct NotifyLock {
     /// Who holds it.
     pub holder: Option<i32>,
     /// How many wait for it.
     pub waiters: u64,
+    /// application_name of the holder.
+    pub application: String,
+    /// What the holder itself waits for, as `Type/event`: `IPC/SyncRep` is a standby that does not answer.
+    pub wait: Option<String>,
+    /// Age of the holder's transaction, seconds; `None` when hidden.
+    pub transaction_age: Option<f64>,
+    /// Whether this role may not see what the holder does.
+    pub hidden: bool,
+    /// The longest wait, seconds; servers before 14 do not tell.
+    pub longest: Option<f64>,
+    /// The first waiters, longest wait first.
+    pub waiting: Vec<i32>,
 }

@@ -1,11 +1,14 @@
 //! The sampler and its probes, and the operator that carries out intents.
 
 mod audit;
+mod ending;
 mod feed;
 mod flow;
 mod held;
+mod locks;
 mod operator;
 mod pass;
+mod pins;
 mod probes;
 mod sampler;
 mod slow;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::audit::{AuditFile, operator_name};
+use super::ending;
 use crate::ledger::{Audit, Ledger, LedgerError, Release};
-use crate::model::{ActionEvent, Event, Lease, Note, Sink};
+use crate::model::{ActionEvent, Ending, Event, Lease, Note, Session as Seen, Sink};
 use crate::pg::{Conninfo, Error, Purpose, Session};
 use crate::profile::Profile;
 
@@ -211,24 +212,58 @@ impl Operator {
         Ok(())
     }
 
+    /// Cancels what a session runs, or ends it: the one that was seen, not another that has its pid by now.
+    ///
+    /// # Errors
+    /// Actions are off, or the session of this program is lost; the server's refusal is an answer.
+    pub async fn end(&mut self, how: Ending, seen: &Seen) -> Result<(), OperatorError> {
+        let outcome = {
+            let (session, _) = self.opened().await?;
+            ending::end(session, how, seen.pid, seen.started).await
+        };
+        let (sent, answer) = match &outcome {
+            Ok(Some(true)) => (true, "the server sent the signal".to_owned()),
+            Ok(Some(false)) => (false, "the server could not send the signal".to_owned()),
+            Ok(None) => (false, "nothing was done: that session is no longer there".to_owned()),
+            Err(e) => (false, e.loss().to_string()),
+        };
+        self.write_down(
+            "-",
+            how.word(),
+            &format!("pid {} of {} ({})", seen.pid, seen.user, seen.application),
+            &answer,
+        );
+        if outcome.as_ref().is_err_and(Error::is_session_lost) {
+            self.checked(outcome)?;
+        }
+        self.say(ActionEvent::Ended { pid: seen.pid, how, sent, answer });
+        Ok(())
+    }
+
     /// The session, opened at the first action, and the ledger of that name.
     async fn ledger(&mut self, name: &str) -> Result<(&Session, &Ledger), OperatorError> {
+        let (session, ledgers) = self.opened().await?;
+        let found = ledgers.iter().find(|l| l.name() == name);
+        found.map(|l| (session, l)).ok_or_else(|| OperatorError::NoLedger(crate::text::clean(name)))
+    }
+
+    async fn opened(&mut self) -> Result<(&Session, &[Ledger]), OperatorError> {
         if let Some(why) = &self.read_only {
             return Err(OperatorError::ReadOnly(why.clone()));
         }
         if self.open.as_ref().is_some_and(|(session, _)| session.ended().borrow().is_some()) {
             self.open = None;
         }
-        if self.open.is_none() {
-            let session = Session::connect(&self.conninfo, Purpose::Operator).await?;
-            let ledgers = crate::ledger::open_all(&session, &self.profiles).await?;
-            self.open = Some((session, ledgers));
-        }
-        let found = self
-            .open
-            .as_ref()
-            .and_then(|(session, ledgers)| Some((session, ledgers.iter().find(|l| l.name() == name)?)));
-        found.ok_or_else(|| OperatorError::NoLedger(crate::text::clean(name)))
+        let there = match self.open.take() {
+            Some(there) => there,
+            None => {
+                let session = Session::connect(&self.conninfo, Purpose::Operator).await?;
+                let ledgers = crate::ledger::open_all(&session, &self.profiles).await?;
+                (session, ledgers)
+            }
+        };
+        let (session, ledgers) = self.open.insert(there);
+        Ok((session, ledgers))
     }
 
     /// A lost session is dropped, so that the next action opens a new one.

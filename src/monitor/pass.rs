@@ -1,19 +1,21 @@
 //! One pass of the fast lane: every probe pipelined on one session, each failing alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::join_all;
 use tokio::join;
 
 use super::flow::{Counted, Workers, flow};
 use super::held::{Held, holders};
+use super::locks::{self, Table};
 use super::probes;
 use crate::config::{Sampling, Thresholds};
 use crate::ledger::{self, CappedCounts, LeaseRow, Ledger};
 use crate::model::{
-    Cost, Counts, NotifyLock, Quality, Reading, Sample, Session as Listed, Trouble, Vitals, WorkerRow,
+    Cost, Counts, Evidence, Hidden, LockedRows, NotifyLock, Quality, Reading, Sample, Session as Listed,
+    Trouble, Vitals, WorkerRow,
 };
 use crate::pg::{Error, Session};
 
@@ -24,7 +26,15 @@ pub(super) struct Memory {
     workers: Workers,
     counted: Option<Counted>,
     last: Option<Sample>,
+    usage: VecDeque<(DateTime<Utc>, f64)>,
 }
+
+/// Growth of the notification queue is told over this long.
+const GROWTH: TimeDelta = TimeDelta::seconds(30);
+/// Due rows that are looked at for lockers.
+const LOOKED: i64 = 20;
+/// Due rows that stay this long are looked at: a worker takes them sooner.
+const STAYS: f64 = 2.0;
 
 /// Per ledger name.
 pub(super) type Memories = HashMap<String, Memory>;
@@ -37,6 +47,7 @@ struct Asked {
     leases: Result<Vec<LeaseRow>, Error>,
     arrived: Result<Option<i64>, Error>,
     workers: Result<Vec<WorkerRow>, Error>,
+    locked: Option<Result<LockedRows, Error>>,
 }
 
 /// What the server's probes answered.
@@ -46,29 +57,36 @@ struct ServerAsked {
     lock: Result<NotifyLock, Error>,
     sessions: Result<Vec<Listed>, Error>,
     backends: Result<Vec<(String, i32)>, Error>,
+    hidden: Result<Hidden, Error>,
+    tables: Result<Vec<Table>, Error>,
 }
 
-async fn ask(session: &Session, l: &Ledger, s: &Sampling) -> Asked {
-    let (counts, oldest, next, leases, arrived, workers) = join!(
+async fn ask(session: &Session, l: &Ledger, s: &Sampling, look: bool) -> Asked {
+    let locked = async { if look { Some(l.locked_rows(session, LOOKED).await) } else { None } };
+    let (counts, oldest, next, leases, arrived, workers, locked) = join!(
         l.counts(session, s.cap),
         l.oldest_ready(session),
         l.next_scheduled(session),
         l.leases(session, s.leases),
         l.arrived(session),
         ledger::workers(session, l.name()),
+        locked,
     );
-    Asked { counts, oldest, next, leases, arrived, workers }
+    Asked { counts, oldest, next, leases, arrived, workers, locked }
 }
 
-async fn ask_server(session: &Session, long: Duration) -> ServerAsked {
-    let (usage, connections, lock, sessions, backends) = join!(
+async fn ask_server(session: &Session, ledgers: &[Ledger], long: Duration) -> ServerAsked {
+    let relations: Vec<String> = ledgers.iter().map(|l| l.profile().relation()).collect();
+    let (usage, connections, lock, sessions, backends, hidden, tables) = join!(
         probes::queue_usage(session),
         probes::connections(session),
-        probes::notify_lock(session),
-        probes::sessions(session, long),
+        locks::notify_lock(session),
+        locks::sessions(session, long),
         probes::backends(session),
+        locks::hidden(session),
+        locks::tables(session, &relations),
     );
-    ServerAsked { usage, connections, lock, sessions, backends }
+    ServerAsked { usage, connections, lock, sessions, backends, hidden, tables }
 }
 
 /// One pass over all ledgers. The statements go out together, so a pass takes one round trip and the sum
@@ -88,8 +106,8 @@ pub(super) async fn pass(
     let long = Duration::from_secs_f64(thresholds.long_transaction_s);
     let (clock, server, asked) = join!(
         probes::clock(session),
-        ask_server(session, long),
-        join_all(ledgers.iter().map(|l| ask(session, l, sampling))),
+        ask_server(session, ledgers, long),
+        join_all(ledgers.iter().map(|l| ask(session, l, sampling, stays(memories, l.name())))),
     );
     let (now, in_recovery) = clock?;
     if let Some(loss) = session.ended().borrow().clone() {
@@ -103,9 +121,10 @@ pub(super) async fn pass(
     let samples = ledgers
         .iter()
         .zip(asked)
-        .map(|(ledger, asked)| {
+        .enumerate()
+        .map(|(i, (ledger, asked))| {
             let memory = memories.entry(ledger.name().to_owned()).or_default();
-            let mut sample = build(ledger, memory, asked, &server, now);
+            let mut sample = build(ledger, memory, asked, (&server, i), now);
             sample.pass = number;
             sample.cost = cost;
             memory.last = Some(sample.clone());
@@ -119,6 +138,78 @@ pub(super) fn reading<T>(asked: Result<T, Error>, at: DateTime<Utc>) -> Reading<
     match asked {
         Ok(value) => Reading::exact(value, at),
         Err(e) => Reading::unknown(e.trouble()),
+    }
+}
+
+/// Whether due rows stayed in the pass before, so that it is worth asking who has them locked; also when there
+/// was none.
+fn stays(memories: &Memories, ledger: &str) -> bool {
+    let Some(last) = memories.get(ledger).and_then(|m| m.last.as_ref()) else { return true };
+    last.vitals.oldest_ready.current().copied().flatten().is_some_and(|s| s >= STAYS)
+        || last.counts.expired.current().is_some_and(|n| *n > 0)
+}
+
+/// By how much the queue fills, from what it was up to [`GROWTH`] ago. A value that is not known makes a gap.
+fn growth(memory: &mut Memory, usage: &Result<f64, Error>, now: DateTime<Utc>) -> Reading<f64> {
+    match usage {
+        Ok(usage) => memory.usage.push_back((now, *usage)),
+        Err(_) => memory.usage.clear(),
+    }
+    while memory.usage.front().is_some_and(|(at, _)| now - *at > GROWTH) {
+        memory.usage.pop_front();
+    }
+    match (memory.usage.front(), memory.usage.back()) {
+        (Some((from, was)), Some((to, is))) if to > from => {
+            Reading::estimate((is - was) / (*to - *from).as_seconds_f64(), now)
+        }
+        _ => Reading::default(),
+    }
+}
+
+fn evidence(
+    memory: &mut Memory,
+    locked: Option<Result<LockedRows, Error>>,
+    (server, at): (&ServerAsked, usize),
+    now: DateTime<Utc>,
+) -> Evidence {
+    let table = |r: &Result<Vec<Table>, Error>| match r {
+        Ok(all) => Ok(all.get(at).cloned().unwrap_or_default()),
+        Err(e) => Err(e.trouble()),
+    };
+    let (table_locks, row_security) = match table(&server.tables) {
+        Ok(t) => (Reading::exact(t.locks, now), Reading::exact(t.row_security, now)),
+        Err(why) => (Reading::unknown(why.clone()), Reading::unknown(why)),
+    };
+    Evidence {
+        table_locks,
+        row_security,
+        locked_rows: match locked {
+            Some(asked) => reading(asked, now),
+            None => Reading::unknown(Trouble::NotHere("no due row stays".to_owned())),
+        },
+        queue_growth: growth(memory, &server.usage, now),
+        hidden: match &server.hidden {
+            Ok(hidden) => Reading::exact(hidden.clone(), now),
+            Err(e) => Reading::unknown(e.trouble()),
+        },
+    }
+}
+
+/// Under row security there may be more than this role sees.
+fn partial(counts: Counts, row_security: &Reading<bool>) -> Counts {
+    if row_security.current() != Some(&true) {
+        return counts;
+    }
+    let less = |r: Reading<u64>| match (r.current().copied(), r.at()) {
+        (Some(n), Some(at)) => Reading::at_least(n, at),
+        _ => r,
+    };
+    Counts {
+        ready: less(counts.ready),
+        scheduled: less(counts.scheduled),
+        running: less(counts.running),
+        expired: less(counts.expired),
+        failed: less(counts.failed),
     }
 }
 
@@ -160,11 +251,12 @@ fn build(
     ledger: &Ledger,
     memory: &mut Memory,
     asked: Asked,
-    server: &ServerAsked,
+    (server, at): (&ServerAsked, usize),
     now: DateTime<Utc>,
 ) -> Sample {
     let last = memory.last.take().unwrap_or_else(|| Sample::empty(ledger.name(), now));
-    let counts = counts(asked.counts, now);
+    let evidence = evidence(memory, asked.locked, (server, at), now);
+    let counts = partial(counts(asked.counts, now), &evidence.row_security);
     let workers = reading(asked.workers, now);
     let rows: &[WorkerRow] = workers.current().map_or(&[], Vec::as_slice);
     let reported = memory.workers.update(rows, now);
@@ -233,6 +325,7 @@ fn build(
             Err(e) => Reading::unknown(e.trouble()),
         }
         .or_last(&last.connections),
+        evidence,
         cost: Cost::default(),
     }
 }

@@ -16,7 +16,7 @@ use crate::pg::{Backoff, Conninfo, Error, Purpose, Session};
 use crate::profile::Profile;
 
 /// Statements of a pass for each ledger, and for the server; a few more than there are.
-const PROBES: u32 = 8;
+const PROBES: u32 = 9;
 /// A whole pass may take this much longer than all its probes at their limits.
 const SPARE: Duration = Duration::from_secs(2);
 /// Shortest interval that may be asked for.

@@ -15,11 +15,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::pass::reading;
-use super::probes;
 use super::sampler::{MonitorError, Setup, open};
+use super::{pins, probes};
 use crate::ledger::Ledger;
 use crate::model::{
-    Backlog, Event, Intent, JobDetail, JobList, JobState, Reading, Sink, TableFacts, Trouble,
+    Backlog, ClaimPlan, Event, Inconsistent, Intent, JobDetail, JobList, JobState, Looked, NotifyTrigger,
+    PlanCheck, Reading, Sink, TableFacts, Trouble,
 };
 use crate::pg::{Error, Session};
 
@@ -27,6 +28,8 @@ use crate::pg::{Error, Session};
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Jobs of each state in a list.
 const LISTED: i64 = 200;
+/// Rows that nobody will take are counted this far.
+const LEFT_OVER: i64 = 100;
 /// A failed pass is tried again after this long, if that is sooner than the interval.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -94,15 +97,16 @@ impl Slow {
         let asked = {
             let (session, ledgers) = self.opened().await?;
             let run = async {
-                let (clock, asked) = join!(
+                let (clock, pins, asked) = join!(
                     probes::clock(session),
+                    pins::pins(session),
                     join_all(ledgers.iter().map(|l| one(session, l, sampling.by_type)))
                 );
-                clock.map(|(now, _)| (now, asked))
+                clock.map(|(now, _)| (now, pins, asked))
             };
             timeout(DEADLINE, run).await.unwrap_or(Err(Error::Deadline(DEADLINE)))
         };
-        let (now, asked) = match asked {
+        let (now, pins, asked) = match asked {
             Ok(done) => done,
             Err(e) => {
                 self.open = None;
@@ -113,7 +117,8 @@ impl Slow {
         let needed = Duration::from_secs_f64(pass_ms / 1e3 / sampling.budget.max(1e-3));
         let interval = sampling.slow.max(needed.min(Duration::from_secs(300)));
         let mut out = Vec::with_capacity(asked.len());
-        for (name, states, table) in asked {
+        let pins = reading(pins, now);
+        for Asked { name, states, table, inconsistent, triggers } in asked {
             let last = self.last.remove(&name).unwrap_or_else(|| Backlog::empty(name.clone(), now));
             let [running, ready, scheduled, failed] = states.map(|s| reading(s, now));
             let table = match table {
@@ -129,6 +134,9 @@ impl Slow {
                 running: running.or_last(&last.running),
                 failed: failed.or_last(&last.failed),
                 table: table.or_last(&last.table),
+                pins: pins.clone().or_last(&last.pins),
+                inconsistent: reading(inconsistent, now).or_last(&last.inconsistent),
+                triggers: reading(triggers, now).or_last(&last.triggers),
                 pass_ms,
                 interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
             };
@@ -158,8 +166,24 @@ impl Slow {
                 });
                 Some(Event::Job(Box::new(detail)))
             }
+            Intent::Plan { ledger } => {
+                let (plan, taken_at) = told(self.plan(ledger).await);
+                Some(Event::Plan(Box::new(PlanCheck { ledger: ledger.clone(), taken_at, plan })))
+            }
             _ => None,
         }
+    }
+
+    async fn plan(&mut self, name: &str) -> Result<(ClaimPlan, DateTime<Utc>), Error> {
+        let done = {
+            let (session, ledger) = self.named(name).await?;
+            let run = async {
+                let plan = ledger.claim_plan(session).await?;
+                Ok((plan, probes::clock(session).await?.0))
+            };
+            timeout(DEADLINE, run).await.unwrap_or(Err(Error::Deadline(DEADLINE)))
+        };
+        self.checked(done)
     }
 
     async fn jobs(
@@ -244,17 +268,27 @@ async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-type Asked = (String, [Result<crate::model::Looked, Error>; 4], Result<Option<TableFacts>, Error>);
+/// What one ledger's probes answered.
+struct Asked {
+    name: String,
+    states: [Result<Looked, Error>; 4],
+    table: Result<Option<TableFacts>, Error>,
+    inconsistent: Result<Inconsistent, Error>,
+    triggers: Result<Vec<NotifyTrigger>, Error>,
+}
 
 async fn one(session: &Session, ledger: &Ledger, limit: i64) -> Asked {
-    let (running, ready, scheduled, failed, table) = join!(
+    let (running, ready, scheduled, failed, table, inconsistent, triggers) = join!(
         ledger.by_type(session, JobState::Running, limit),
         ledger.by_type(session, JobState::Ready, limit),
         ledger.by_type(session, JobState::Scheduled, limit),
         ledger.by_type(session, JobState::Failed, limit),
         ledger.table_facts(session),
+        ledger.inconsistent(session, LEFT_OVER),
+        ledger.notify_triggers(session),
     );
-    (ledger.name().to_owned(), [running, ready, scheduled, failed], table)
+    let states = [running, ready, scheduled, failed];
+    Asked { name: ledger.name().to_owned(), states, table, inconsistent, triggers }
 }
 
 fn told<T>(done: Result<(T, DateTime<Utc>), Error>) -> (Reading<T>, DateTime<Utc>) {

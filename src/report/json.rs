@@ -3,10 +3,11 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::model::{Lease, Quality, Reading, Role, Sample, ScanReason, Server, WorkerRow};
+use crate::model::{Backlog, Lease, Quality, Reading, Role, Sample, ScanReason, Server, WorkerRow};
 
-/// One object: the server, and one entry per ledger.
-pub fn status(server: &Server, samples: &[Sample]) -> Value {
+/// One object: the server, and one entry per ledger. What the slow lane reads is null where `backlogs` has no
+/// pass of a ledger.
+pub fn status(server: &Server, samples: &[Sample], backlogs: &[Backlog]) -> Value {
     json!({
         "server": {
             "address": server.address,
@@ -14,11 +15,13 @@ pub fn status(server: &Server, samples: &[Sample]) -> Value {
             "role": match server.role { Role::Primary => "primary", Role::Standby => "standby" },
             "read_only": server.read_only,
         },
-        "ledgers": samples.iter().map(|s| ledger(server, s)).collect::<Vec<_>>(),
+        "ledgers": samples.iter().map(|s| ledger(server, s, backlogs.iter().find(|b| b.ledger == s.ledger))).collect::<Vec<_>>(),
     })
 }
 
-fn ledger(server: &Server, s: &Sample) -> Value {
+fn ledger(server: &Server, s: &Sample, b: Option<&Backlog>) -> Value {
+    let e = &s.evidence;
+    let full_in = s.vitals.queue_usage.current().and_then(|u| e.full_in(*u));
     let facts = server.ledgers.iter().find(|l| l.name == s.ledger);
     let workers = s.workers.map(|rows| rows.iter().filter(|w| w.is_alive(s.taken_at)).count());
     json!({
@@ -34,6 +37,8 @@ fn ledger(server: &Server, s: &Sample) -> Value {
         "oldest_ready_job_age_seconds": reading(&s.vitals.oldest_ready),
         "next_scheduled_seconds": reading(&s.next_scheduled),
         "queue_usage": reading(&s.vitals.queue_usage),
+        "queue_growth_per_second": reading(&e.queue_growth),
+        "queue_full_in_seconds": full_in,
         "claim_success_rate": reading(&s.vitals.claim_success),
         "claim_p99_ms": reading(&s.vitals.claim_p99_ms),
         "reconnect_recovery_p95_seconds": reading(&s.vitals.recovery_p95),
@@ -48,6 +53,15 @@ fn ledger(server: &Server, s: &Sample) -> Value {
         "notify_commit_lock": reading(&s.notify_lock),
         "connections": reading(&s.connections.map(|(used, max)| json!({ "used": used, "max": max }))),
         "sessions": reading(&s.sessions),
+        "hidden_sessions": reading(&e.hidden),
+        "ask_for": e.hidden.value().filter(|h| h.sessions > 0).map(|h| h.grant()),
+        "row_security": reading(&e.row_security),
+        "table_locks": reading(&e.table_locks),
+        "locked_rows": reading(&e.locked_rows),
+        "oldest_snapshots": b.map(|b| reading(&b.pins)),
+        "inconsistent_rows": b.map(|b| reading(&b.inconsistent)),
+        "notify_triggers": b.map(|b| reading(&b.triggers)),
+        "table": b.map(|b| reading(&b.table)),
         "cost": { "pass_ms": s.cost.pass_ms, "interval_ms": s.cost.interval_ms, "effective_ms": s.cost.effective_ms },
     })
 }

@@ -26,7 +26,8 @@ pub fn event(event: &Event) -> Option<String> {
         | Event::Wake(_)
         | Event::Backlog(_)
         | Event::Jobs(_)
-        | Event::Job(_) => return None,
+        | Event::Job(_)
+        | Event::Plan(_) => return None,
         Event::Link(Link::Up(server)) => format!("connected to {}", server.address),
         Event::Link(Link::Down(loss)) => format!("connection lost: {loss}"),
         Event::Link(Link::Retry { attempt, after_ms, loss }) => {

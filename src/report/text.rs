@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::model::{Quality, Reading, Role, Sample, Server};
+use super::evidence;
+use crate::model::{Backlog, Quality, Reading, Role, Sample, Server};
 use crate::text::{age, ago, count, fit, fit_middle, pad_left, percent, rate};
 
 /// A figure with its quality: `1,204`, `≥10k` as `>=10,000`, `~412/s`, `- (no privilege)`.
@@ -25,7 +26,7 @@ fn figure<T>(r: &Reading<T>, show: impl Fn(&T) -> String) -> String {
 }
 
 /// The text of `pgwake status`.
-pub fn status(server: &Server, samples: &[Sample]) -> String {
+pub fn status(server: &Server, samples: &[Sample], backlogs: &[Backlog]) -> String {
     let mut out = String::new();
     let role = match server.role {
         Role::Primary => "primary",
@@ -60,6 +61,9 @@ pub fn status(server: &Server, samples: &[Sample]) -> String {
         ];
         for (a, av, b, bv) in rows {
             let _ = writeln!(out, "  {} {}  {} {bv}", fit(a, 13), fit(&av, 22), fit(b, 13));
+        }
+        for line in evidence::lines(s, backlogs.iter().find(|b| b.ledger == s.ledger)) {
+            let _ = writeln!(out, "  ! {line}");
         }
     }
     out

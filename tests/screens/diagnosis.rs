@@ -169,6 +169,7 @@ fn ready_rows_that_others_hold_locked_are_told_with_the_likely_pid() {
                 transaction_age: Some(252.0),
                 query: None,
                 marks: vec![SessionMark::LongTransaction],
+                ..Session::default()
             }],
             s.taken_at,
         );
@@ -198,7 +199,10 @@ fn work_that_only_the_fallback_finds_means_that_wakeups_do_not_arrive() {
 #[test]
 fn producers_behind_the_notify_lock_are_told_even_when_nothing_is_due() {
     let d = say(&told(|_, s| {
-        s.notify_lock = Reading::exact(NotifyLock { holder: Some(4711), waiters: 3 }, s.taken_at);
+        s.notify_lock = Reading::exact(
+            NotifyLock { holder: Some(4711), waiters: 3, ..NotifyLock::default() },
+            s.taken_at,
+        );
     }));
     assert_eq!(d.rule, Rule::NotifyLock);
     assert_eq!(d.detail, "pid 4711 holds the NOTIFY commit lock · 3 wait");
@@ -293,7 +297,8 @@ fn the_rules_answer_in_their_order() {
                 s.flow.done = Reading::exact(if cured > 4 { 5.0 } else { 0.0 }, at);
                 s.vitals.fallback_share = Reading::exact(Some(if cured > 5 { 0.0 } else { 0.9 }), at);
                 let waiters = if cured > 6 { 0 } else { 3 };
-                s.notify_lock = Reading::exact(NotifyLock { holder: Some(1), waiters }, at);
+                s.notify_lock =
+                    Reading::exact(NotifyLock { holder: Some(1), waiters, ..NotifyLock::default() }, at);
                 let mut held = Vec::new();
                 if cured <= 7 {
                     held.push(lease(t, 1, "dead", 900, -600));

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod diagnosis;
+mod evidence;
 #[path = "../support/fixtures.rs"]
 mod fixtures;
 mod help;

@@ -128,6 +128,13 @@ pub fn quiet(second: u64) -> Sample {
     s.sessions = Reading::exact(Vec::new(), at);
     s.notify_lock = Reading::exact(NotifyLock::default(), at);
     s.connections = Reading::exact((14, 100), at);
+    s.evidence = Evidence {
+        table_locks: Reading::exact(Vec::new(), at),
+        locked_rows: Reading::exact(LockedRows::default(), at),
+        queue_growth: Reading::exact(0.0, at),
+        row_security: Reading::exact(false, at),
+        hidden: Reading::exact(Hidden::default(), at),
+    };
     s.cost = Cost { pass_ms: 2.1, interval_ms: 1000, effective_ms: 1000 };
     s
 }
@@ -235,6 +242,9 @@ pub fn no_backlog(second: u64) -> Backlog {
             },
             at,
         ),
+        pins: Reading::exact(Vec::new(), at),
+        inconsistent: Reading::exact(Inconsistent::default(), at),
+        triggers: Reading::exact(Vec::new(), at),
         pass_ms: 4.2,
         interval_ms: 15_000,
     }
@@ -392,7 +402,20 @@ pub fn sessions() -> Vec<Session> {
         transaction_age: age,
         query: Some("update orders set state = 'paid' where id = 4711".into()),
         marks: marks.to_vec(),
+        ..Session::default()
     };
+    let behind = |mut s: Session, what: &str, seconds: f64, by: i32| {
+        s.state = Some("active".into());
+        s.wait = Some("Lock/transactionid".into());
+        s.lock = Some(LockWait {
+            what: what.into(),
+            seconds: Some(seconds),
+            by: vec![by],
+            ..LockWait::default()
+        });
+        s
+    };
+    let wait = [SessionMark::Blocked];
     vec![
         one(4242, "nightly-report", Some(8_040.0), None, &[SessionMark::LongTransaction]),
         one(
@@ -402,8 +425,46 @@ pub fn sessions() -> Vec<Session> {
             None,
             &[SessionMark::LongTransaction, SessionMark::ProbableListener],
         ),
+        one(4250, "admin-psql", Some(95.0), None, &[SessionMark::IdleInTransaction, SessionMark::Blocking]),
+        behind(one(4251, "billing", Some(64.0), None, &wait), "a row", 61.0, 4250),
+        behind(
+            one(4252, "migration", Some(44.0), None, &wait),
+            "table pgwake.jobs (AccessExclusiveLock)",
+            43.0,
+            4251,
+        ),
         one(4244, "stuck-monitor", None, Some("Client/ClientWrite"), &[SessionMark::NotReading]),
         one(4101, "pgwake/listen", None, Some("Client/ClientRead"), &[SessionMark::ProbableListener]),
+        Session {
+            pid: 4260,
+            user: "etl".into(),
+            application: "hidden-loader".into(),
+            hidden: true,
+            marks: vec![SessionMark::Blocking],
+            ..Session::default()
+        },
+    ]
+}
+
+/// What holds something without a session.
+pub fn pins() -> Vec<Pin> {
+    let one = |kind, name: &str, about: &str, xids, seconds| Pin {
+        kind,
+        name: name.into(),
+        about: about.into(),
+        xids,
+        seconds,
+        ..Pin::default()
+    };
+    let mut slot = one(PinKind::Slot, "old_replica", "physical, nobody reads it", Some(90_000), None);
+    slot.retained = Some(48_318_382_080);
+    let mut report = one(PinKind::Session, "nightly-report", "shop", Some(1_204_300), Some(8_040.0));
+    report.pid = Some(4242);
+    vec![
+        report,
+        slot,
+        one(PinKind::Prepared, "order-4711", "shop in orders", Some(4_100), Some(5_400.0)),
+        one(PinKind::Standby, "replica-2", "streaming, async", None, Some(0.2)),
     ]
 }
 
@@ -444,6 +505,8 @@ pub fn no_privilege() -> App {
         (s.flow.arrived, s.flow.done, s.flow.failed) = (no(), no(), no());
         (s.leases, s.holders, s.workers, s.sessions) = (no(), no(), no(), no());
         (s.notify_lock, s.connections) = (no(), no());
+        let hidden = Hidden { sessions: 12, role: "\"watcher\"".into() };
+        s.evidence = Evidence { hidden: Reading::exact(hidden, s.taken_at), ..Evidence::default() };
         s.cost = Cost { pass_ms: 1.1, interval_ms: 1000, effective_ms: 1000 };
         send(&mut app, t as f64, Event::Sample(Box::new(s)));
     }
@@ -565,10 +628,13 @@ pub fn busy() -> App {
             send(&mut app, 290.0, Event::Worker(drained));
         }
     }
-    slow(&mut app, END - 4, some_backlog(END - 4));
+    let mut b = some_backlog(END - 4);
+    b.pins = Reading::exact(pins(), b.taken_at);
+    slow(&mut app, END - 4, b);
     let mut s = app.sample().unwrap().clone();
     s.sessions = Reading::exact(sessions(), s.taken_at);
-    s.notify_lock = Reading::exact(NotifyLock { holder: Some(4711), waiters: 0 }, s.taken_at);
+    s.notify_lock =
+        Reading::exact(NotifyLock { holder: Some(4711), waiters: 0, ..NotifyLock::default() }, s.taken_at);
     s.connections = Reading::exact((96, 100), s.taken_at);
     let mut legacy = worker_row("mail-worker-7", END, 260);
     legacy.budget = BudgetState::Waiting;
@@ -590,7 +656,8 @@ pub fn stuck() -> App {
         s.vitals.oldest_ready = Reading::exact(Some(0.2 + waiting as f64), at);
         s.vitals.claim_success = Reading::unknown(Trouble::NoPrivilege);
         s.vitals.queue_usage = Reading::exact(0.1 + t as f64 / 1e4, at);
-        s.notify_lock = Reading::exact(NotifyLock { holder: Some(4711), waiters: 3 }, at);
+        s.notify_lock =
+            Reading::exact(NotifyLock { holder: Some(4711), waiters: 3, ..NotifyLock::default() }, at);
         if t > 285 {
             let kept = Reading::at_least(10_000, server_time(285));
             s.counts.scheduled = Reading::unknown(Trouble::TimedOut).or_last(&kept);

@@ -76,6 +76,18 @@ impl Builder<'_> {
         )
     }
 
+    /// $1 limit. The rows that a claim would choose, unlocked: only to be planned.
+    pub(super) fn pick(&self) -> String {
+        let p = self.p;
+        format!(
+            "select {id} from {rel} t where {live} and {due} <= now() order by {due}, {id} limit $1",
+            id = p.id(),
+            rel = p.relation(),
+            live = p.live(),
+            due = p.due(),
+        )
+    }
+
     /// $1 not due before this epoch.
     pub(super) fn earliest(&self) -> String {
         let p = self.p;

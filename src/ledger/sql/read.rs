@@ -74,4 +74,47 @@ impl Builder<'_> {
             until = p.t(until),
         )
     }
+
+    /// $1 rows to look at: the first due ones, and which transactions have them locked. A lock on a row is
+    /// its xmax and nothing in `pg_locks`, but every transaction and subtransaction that has a number holds
+    /// a lock on that, a prepared one without a backend.
+    pub(super) fn locked_rows(&self) -> String {
+        let p = self.p;
+        format!(
+            "with due as materialized (\n  \
+               select t.xmax as x from {rel} t where {live} and {due} <= now() order by {due}, {id} limit $1\n\
+             ), held as (\n  \
+               select l.pid, min(l.virtualtransaction) as vxid, count(*) as n\n  \
+               from due join pg_locks l on l.locktype = 'transactionid' and l.granted and l.transactionid = due.x\n  \
+               where exists (select from due where x <> '0') and l.pid is distinct from pg_backend_pid()\n  \
+               group by l.pid, case when l.pid is null then l.virtualtransaction end\n\
+             )\n\
+             select (select count(*) from due), h.n, h.pid, p.gid,\n       \
+                    coalesce(a.application_name, p.owner::text), a.state,\n       \
+                    extract(epoch from clock_timestamp() - coalesce(a.xact_start, p.prepared))::float8\n\
+             from (select 1) one\nleft join held h on true\n\
+             left join pg_stat_activity a on a.pid = h.pid\n\
+             left join pg_prepared_xacts p on h.pid is null and p.transaction = any (array(\n  \
+               select t.transactionid from pg_locks t\n  \
+               where t.pid is null and t.locktype = 'transactionid' and t.virtualtransaction = h.vxid))\n\
+             order by h.n desc nulls last, h.pid\nlimit $1",
+            rel = p.relation(),
+            live = p.live(),
+            due = p.due(),
+            id = p.id(),
+        )
+    }
+
+    /// $1 the cap plus one. Rows of the live states that no scan will ever take: without a due time, or held
+    /// until infinity. Both stand at one end of the due index.
+    pub(super) fn inconsistent(&self) -> String {
+        let p = self.p;
+        let rel = p.relation();
+        let (live, due) = (p.live(), p.due());
+        format!(
+            "select (select count(*) from (select 1 from {rel} t where {live} and {due} is null limit $1) a),\n       \
+             (select count(*) from (select 1 from {rel} t where {live} and {due} = 'infinity' and {running} limit $1) b)",
+            running = p.is_running(),
+        )
+    }
 }

@@ -80,8 +80,24 @@ fn title(ui: Ui<'_>) -> Vec<Piece> {
             pieces.push((format!(" · {}: {why}", state.word()), ui.style(Role::Warn)));
         }
     }
+    pieces.extend(odd(b).into_iter().map(|text| (format!(" · {text}"), ui.style(Role::Warn))));
     pieces.push((format!(" · read in {:.0}ms", b.pass_ms.max(1.0)), dim));
     pieces
+}
+
+/// What no claim will ever take, and triggers that send rows.
+fn odd(b: &Backlog) -> Vec<String> {
+    let mut out = Vec::new();
+    if let Some(i) = b.inconsistent.value() {
+        let (n, more) = (i.without_due + i.for_ever, if i.more { "≥" } else { "" });
+        if n > 0 {
+            out.push(format!("{more}{} that no claim takes", count(n)));
+        }
+        out.extend(i.unknown_states.iter().map(|(state, _)| format!("unknown status {state}")));
+    }
+    let triggers = b.triggers.value().into_iter().flatten().filter(|t| t.carries_row);
+    out.extend(triggers.map(|t| format!("trigger {} sends rows", t.name)));
+    out
 }
 
 fn thousands(n: u64) -> String {

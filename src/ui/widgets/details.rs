@@ -1,4 +1,4 @@
-//! What Enter opens on a worker, a session and a job.
+//! What Enter opens on a worker and a job.
 
 use super::dialog::{Rows, field, keys, wrapped};
 use super::lease::{expiry, seconds, whole};
@@ -6,18 +6,18 @@ use super::on_job;
 use crate::app::dialog::JobView;
 use crate::app::lists::WorkerLine;
 use crate::app::seen::What;
-use crate::model::{JobFacts, JobState, Percentiles, ScanReason, Session, SessionMark};
+use crate::model::{JobFacts, JobState, Percentiles, ScanReason};
 use crate::text::{age, ago, bytes_count, count, fit, percent, width};
 use crate::ui::paint::Piece;
+use crate::ui::screens::jobs;
 use crate::ui::screens::workers::{millis, state};
-use crate::ui::screens::{jobs, sessions};
 use crate::ui::{Role, Ui};
 
-fn plain(ui: Ui<'_>, text: impl Into<String>) -> Vec<Piece> {
+pub(super) fn plain(ui: Ui<'_>, text: impl Into<String>) -> Vec<Piece> {
     vec![(text.into(), ui.style(Role::Text))]
 }
 
-fn cut(text: &str, cells: usize) -> String {
+pub(super) fn cut(text: &str, cells: usize) -> String {
     fit(text, width(text).min(cells.saturating_sub(12)))
 }
 
@@ -85,47 +85,6 @@ pub(super) fn worker(ui: Ui<'_>, kept: &WorkerLine, cells: usize) -> Rows {
     rows.push(field(ui, "budget", plain(ui, r.budget.word())));
     rows.push(Vec::new());
     rows.push(keys(ui, &[("Enter", "its leases"), ("Esc", "back")]));
-    rows
-}
-
-/// A session as it is now; as it was when it has left the list.
-pub(super) fn session(ui: Ui<'_>, kept: &Session, cells: usize) -> Rows {
-    let all = ui.app.sample().and_then(|s| s.sessions.value()).map_or(&[][..], Vec::as_slice);
-    let current = all.iter().find(|s| s.pid == kept.pid);
-    let s = current.unwrap_or(kept);
-    let (why, role) = sessions::why(s);
-    let mut rows = vec![field(ui, "pid", plain(ui, s.pid.to_string()))];
-    if current.is_none() {
-        rows.push(field(ui, "", vec![("it is no longer in the list".to_owned(), ui.style(Role::Warn))]));
-    }
-    rows.push(field(ui, "why", vec![(why.to_owned(), ui.style(role))]));
-    rows.push(field(ui, "role", plain(ui, cut(&s.user, cells))));
-    rows.push(field(ui, "program", plain(ui, cut(&s.application, cells))));
-    let hidden = || "— hidden from this role".to_owned();
-    rows.push(field(ui, "state", plain(ui, s.state.clone().unwrap_or_else(hidden))));
-    rows.push(field(ui, "waits for", plain(ui, s.wait.clone().unwrap_or_else(|| "nothing".to_owned()))));
-    let tx = s.transaction_age.map_or_else(|| "none open".to_owned(), |a| format!("open for {}", age(a)));
-    rows.push(field(ui, "transact.", plain(ui, tx)));
-    rows.push(Vec::new());
-    wrapped(ui, &mut rows, &s.query.clone().unwrap_or_else(hidden), Role::Text, cells);
-    rows.push(Vec::new());
-    for (mark, text) in [
-        (
-            SessionMark::LongTransaction,
-            "Its open transaction keeps dead rows from being removed: claims walk over them.",
-        ),
-        (
-            SessionMark::ProbableListener,
-            "Its last statement was LISTEN. A listener within a transaction holds the notification queue.",
-        ),
-        (SessionMark::NotReading, "It does not read what the server sends, and pins a snapshot meanwhile."),
-    ] {
-        if s.marks.contains(&mark) {
-            wrapped(ui, &mut rows, text, Role::Dim, cells);
-        }
-    }
-    rows.push(Vec::new());
-    rows.push(keys(ui, &[("Esc", "back")]));
     rows
 }
 

@@ -5,12 +5,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::lease::{expiry, heartbeat, seconds};
-use super::{details, on_job, release};
+use super::{details, on_job, plan, release, session};
 use crate::app::Screen;
 use crate::app::dialog::{Bulk, BulkPhase, Dialog, FAULT_KEYS};
 use crate::app::events::leases;
 use crate::config::keys::Action;
-use crate::model::{Fault, Holder, Lease};
+use crate::model::{Ending, Fault, Holder, Lease};
 use crate::text::{age, count, fit, width};
 use crate::ui::paint::{self, Piece};
 use crate::ui::screens::leases::attempts;
@@ -30,7 +30,19 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, dialog: &Dia
             ("Lease".to_owned(), lease_rows(ui, lease, holder.as_ref(), cells), Role::Focus)
         }
         Dialog::Worker(line) => ("Worker".to_owned(), details::worker(ui, line, cells), Role::Focus),
-        Dialog::Session(s) => ("Session".to_owned(), details::session(ui, s, cells), Role::Focus),
+        Dialog::Session(s) => ("Session".to_owned(), session::rows(ui, s, cells), Role::Focus),
+        Dialog::Plan(view) => {
+            let room = usize::from(area.height.saturating_sub(2));
+            (format!("Plan of a claim · {}", view.ledger), plan::rows(ui, view, cells, room), Role::Focus)
+        }
+        Dialog::End(e) => {
+            let room = usize::from(area.height.saturating_sub(2));
+            let what = match e.how {
+                Ending::Cancel => "Cancel what it runs",
+                Ending::Terminate => "Terminate the session",
+            };
+            (format!("{what}: pid {}", e.session.pid), session::end_rows(ui, e, cells, room), Role::Warn)
+        }
         Dialog::Job(view) => {
             let room = usize::from(area.height.saturating_sub(2));
             (format!("Job {}", view.id), details::job(ui, view, cells, room), Role::Focus)
@@ -362,8 +374,8 @@ fn about(ui: Ui<'_>) -> &'static str {
              opens one."
         }
         Screen::Sessions => {
-            "Sessions of the server that hold the queue up, or may: long transactions, listeners, and those that \
-             do not read. Enter opens one."
+            "What holds the queue up, or may: who waits hangs below whom it waits for; long and idle \
+             transactions, listeners, old snapshots, prepared transactions and slots. Enter opens one."
         }
         Screen::WakeUps => {
             "How work is announced and found. One commit is one wake-up, however many jobs it brings; jobs that \
