@@ -14,6 +14,8 @@ pub enum Item {
     Action(Action),
     /// A theme, by its place.
     Theme(usize),
+    /// The runbook of an alert, by its place.
+    Runbook(usize),
 }
 
 /// One line of it.
@@ -63,6 +65,15 @@ impl Palette {
                 item: Item::Theme(at),
                 name: format!("theme {name}"),
                 help: "these colours".to_owned(),
+                keys: String::new(),
+                refusal: None,
+            });
+        }
+        for (at, alert) in super::alerts::ALERTS.iter().enumerate() {
+            entries.push(Entry {
+                item: Item::Runbook(at),
+                name: format!("runbook {}", alert.name.replace('-', " ")),
+                help: alert.title.to_owned(),
                 keys: String::new(),
                 refusal: None,
             });

@@ -1,13 +1,14 @@
 //! Every change of the state, and what it asks of the world.
 
 use super::actions::{ask_wake, copy, count_expired, open_release, pace, release_selected, toggle_worker};
+use super::alerts::Phase;
 use super::dialog::{Dialog, Outcome};
 use super::jobs::{on_answer, open_job};
 use super::lists::{List, arrange};
 use super::moves::{back, choose, freeze, next_ledger, open, page, reverse, show_holder, sort, step, turn};
 use super::palette::{Item, Palette};
 use super::time::{self, Step};
-use super::world::{on_link, on_listen, on_sample, on_worker};
+use super::world::{on_alerts, on_link, on_listen, on_sample, on_worker};
 use super::{App, Embedded, LeaseKey, Msg, Screen};
 use crate::config::keys::{Action, Key};
 use crate::model::{ActionEvent, Event, Intent, Lease, Now};
@@ -34,7 +35,7 @@ pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
             match &mut app.dialog {
                 None => step(app, isize::from(rows)),
                 // what is read scrolls as well; the wheel answers no question
-                Some(dialog @ (Dialog::Help { .. } | Dialog::Job(_))) => {
+                Some(dialog @ (Dialog::Help { .. } | Dialog::Job(_) | Dialog::Runbook { .. })) => {
                     let key = if rows < 0 { Key::Up } else { Key::Down };
                     for _ in 0..rows.unsigned_abs() {
                         dialog.key(key, &app.setup.keys);
@@ -68,12 +69,15 @@ fn on_event(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
     let world = &mut app.world;
     world.log.record(&event, now);
     world.tape.record(&event, world.worker.is_on(), now);
+    let mut intents = Vec::new();
     match event {
         Event::Link(link) => on_link(world, link, now),
         Event::Listen(listen) => on_listen(world, listen, now),
         Event::Sample(sample) => {
+            let (limits, fallback_s) = (&app.setup.thresholds, app.setup.fallback_s);
+            intents.extend(on_alerts(world, limits, fallback_s, &sample, now));
             app.past.sample(world, &sample, now);
-            on_sample(world, &app.setup.thresholds, *sample, now);
+            on_sample(world, *sample, now);
         }
         Event::Wake(wake) => {
             world.wakeups += wake.count;
@@ -95,7 +99,7 @@ fn on_event(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
             follow(app);
         }
     }
-    Vec::new()
+    intents
 }
 
 fn on_action(app: &mut App, event: &ActionEvent, now: Now) {
@@ -272,6 +276,7 @@ fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
         Action::Suspend => return vec![Intent::Suspend],
         Action::Help => app.dialog = Some(Dialog::Help { top: 0 }),
         Action::Faults => app.dialog = Some(Dialog::Faults { list: app.setup.faults.clone(), at: 0 }),
+        Action::Alerts => app.dialog = Some(Dialog::Alerts { at: first_alert(app) }),
         Action::Release => release_selected(app, now),
         Action::Play(play) => return vec![Intent::Play(play)],
         Action::Worker => return toggle_worker(app, now),
@@ -281,11 +286,20 @@ fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
     Vec::new()
 }
 
+/// Where the list of alerts begins: at the first that fires, or is about to.
+fn first_alert(app: &App) -> usize {
+    let states: Vec<Phase> =
+        app.ledger().map(|l| l.alerts.all().map(|(_, s)| s.phase()).collect()).unwrap_or_default();
+    let firing = states.iter().position(|p| p.is_firing());
+    firing.or_else(|| states.iter().position(|p| matches!(p, Phase::Pending { .. }))).unwrap_or(0)
+}
+
 /// What the palette was asked to do.
 fn run(app: &mut App, item: Item, now: Now) -> Vec<Intent> {
     match item {
         Item::Action(action) => return on_action_key(app, action, now),
         Item::Theme(at) => theme(app, at, now),
+        Item::Runbook(alert) => app.dialog = Some(Dialog::Runbook { alert, top: 0, listed: false }),
     }
     Vec::new()
 }

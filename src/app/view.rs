@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use super::alerts::Look;
 use super::lists::{self, List, TypeLine, WorkerLine};
 use super::selection::Selection;
 use super::table::Lever;
@@ -55,6 +56,12 @@ impl App {
     /// How many workers report at server time `now`; `None` while that cannot be read.
     pub fn tally(&self, now: DateTime<Utc>) -> Option<lists::Tally> {
         lists::tally(self, now)
+    }
+
+    /// What the alerts are judged by: the newest sample that is shown.
+    pub fn look(&self) -> Option<Look<'_>> {
+        let (limits, fallback_s) = (&self.setup.thresholds, self.setup.fallback_s);
+        self.sample().map(|sample| Look { sample, limits, fallback_s })
     }
 
     /// Types of the backlog, in the order shown.

@@ -14,6 +14,7 @@ pub(crate) mod pause;
 mod recorder;
 mod release;
 mod replay;
+mod runbook;
 pub mod screen;
 pub mod screenshot;
 mod settings;
@@ -89,6 +90,7 @@ fn run(cli: Cli) -> Outcome {
         Some(Command::Release(args)) => block_on(release::run(connect, args)),
         Some(Command::Drill(args)) => drill::run(connect, args),
         Some(Command::Replay(args)) => replay::run(connect, &args),
+        Some(Command::Runbook(args)) => runbook::run(connect, &args),
         Some(Command::Screenshot(args)) => screenshot::run(&args),
     }
 }

@@ -75,6 +75,8 @@ pub enum Action {
     ReleaseExpired,
     /// Sends one wake-up.
     Wake,
+    /// Lists the alerts; each opens its runbook.
+    Alerts,
     /// Opens the fault menu.
     Faults,
     /// Changes the colours.
@@ -225,6 +227,13 @@ pub const KEYS: &[Binding] = &[
         "release all expired leases (counts first, then asks)",
     ),
     binding(Action::Wake, Scope::Everywhere, &[Key::Char('n')], ("wake-up", 4), "send one wake-up"),
+    binding(
+        Action::Alerts,
+        Scope::Everywhere,
+        &[Key::Char('a')],
+        HELP_ONLY,
+        "alerts, each with its runbook",
+    ),
     binding(Action::Faults, Scope::Demo, &[Key::Char('F')], ("faults", 1), "break something (demo only)"),
     binding(
         Action::NextLedger,

@@ -3,10 +3,12 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::app::alerts::{Alert, Boards, Look, Phase, State, Verdict};
 use crate::model::{Lease, Quality, Reading, Role, Sample, ScanReason, Server, WorkerRow};
 
-/// One object: the server, and one entry per ledger.
-pub fn status(server: &Server, samples: &[Sample]) -> Value {
+/// One object: the server, and one entry per ledger. `boards` has taken in what was sampled so far; of one sample
+/// alone an alert that must last is pending at most.
+pub fn status(server: &Server, samples: &[Sample], boards: &Boards) -> Value {
     json!({
         "server": {
             "address": server.address,
@@ -14,11 +16,11 @@ pub fn status(server: &Server, samples: &[Sample]) -> Value {
             "role": match server.role { Role::Primary => "primary", Role::Standby => "standby" },
             "read_only": server.read_only,
         },
-        "ledgers": samples.iter().map(|s| ledger(server, s)).collect::<Vec<_>>(),
+        "ledgers": samples.iter().map(|s| ledger(server, s, boards)).collect::<Vec<_>>(),
     })
 }
 
-fn ledger(server: &Server, s: &Sample) -> Value {
+fn ledger(server: &Server, s: &Sample, boards: &Boards) -> Value {
     let facts = server.ledgers.iter().find(|l| l.name == s.ledger);
     let workers = s.workers.map(|rows| rows.iter().filter(|w| w.is_alive(s.taken_at)).count());
     json!({
@@ -48,6 +50,7 @@ fn ledger(server: &Server, s: &Sample) -> Value {
         "notify_commit_lock": reading(&s.notify_lock),
         "connections": reading(&s.connections.map(|(used, max)| json!({ "used": used, "max": max }))),
         "sessions": reading(&s.sessions),
+        "alerts": boards.of(s).map(|(alert, state, look)| alarm(alert, state, look)).collect::<Vec<_>>(),
         "cost": { "pass_ms": s.cost.pass_ms, "interval_ms": s.cost.interval_ms, "effective_ms": s.cost.effective_ms },
     })
 }
@@ -67,6 +70,35 @@ fn reading<T: Serialize>(r: &Reading<T>) -> Value {
     }
     if let Some(trouble) = r.trouble() {
         out["reason"] = json!(trouble.to_string());
+    }
+    out
+}
+
+/// One alert. `unknown` is an alert of which nothing was ever found, and of which nothing can be said now.
+fn alarm(alert: &Alert, state: State, look: Look<'_>) -> Value {
+    let judged = alert.judge(look);
+    let unknown = match judged.verdict {
+        Verdict::Unknown(why) => Some(why),
+        _ => None,
+    };
+    let since = match state.phase() {
+        Phase::Ok => None,
+        Phase::Pending { since } | Phase::Firing { since } | Phase::Resolved { at: since } => Some(since),
+    };
+    let word =
+        if state.phase() == Phase::Ok && unknown.is_some() { "unknown" } else { state.phase().word() };
+    let mut out = json!({
+        "name": alert.name,
+        "level": if alert.is_critical() { "critical" } else { "warning" },
+        "state": word,
+        "figure": judged.figure,
+        "must_last_seconds": alert.hold_s(look),
+    });
+    if let Some(since) = since {
+        out["since"] = json!(since);
+    }
+    if let Some(why) = unknown {
+        out["reason"] = json!(why);
     }
     out
 }
