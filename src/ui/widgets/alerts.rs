@@ -150,6 +150,7 @@ fn flow(ui: Ui<'_>, rows: &mut Rows, mark: &str, spans: &[Span], base: Role, cel
         for word in text.split_inclusive(' ') {
             let bare = width(word.trim_end());
             if used + bare > cells && used > indent {
+                trim(&mut row);
                 rows.push(std::mem::replace(&mut row, vec![(" ".repeat(indent), ui.style(Role::Dim))]));
                 used = indent;
             }
@@ -163,7 +164,15 @@ fn flow(ui: Ui<'_>, rows: &mut Rows, mark: &str, spans: &[Span], base: Role, cel
             row.push((word, ui.style(role)));
         }
     }
+    trim(&mut row);
     rows.push(row);
+}
+
+/// A space at the end of a row would make it wider than it looks.
+fn trim(row: &mut [Piece]) {
+    if let Some((text, _)) = row.last_mut() {
+        text.truncate(text.trim_end().len());
+    }
 }
 
 /// The title of the frame of a runbook.
