@@ -159,6 +159,30 @@ mod tests {
     }
 
     #[test]
+    fn of_one_sample_what_has_to_last_is_pending_what_has_not_fires_and_what_was_not_read_is_unknown() {
+        let at = DateTime::UNIX_EPOCH;
+        let mut s = Sample::empty("jobs", at);
+        s.vitals.queue_usage = Reading::exact(0.2, at);
+        s.vitals.oldest_ready = Reading::exact(Some(75.0), at);
+        let mut boards = Boards::new(crate::config::Thresholds::default(), 30.0);
+        boards.observe(&s);
+        let all: Vec<Value> = boards.of(&s).map(|(a, state, look)| alarm(a, state, look)).collect();
+        let of = |name: &str| all.iter().find(|a| a["name"] == name).unwrap();
+        for (name, state) in [
+            ("queue-usage", "pending"),
+            ("queue-full", "ok"),
+            ("oldest-ready", "firing"),
+            ("claim-slow", "unknown"),
+        ] {
+            assert_eq!(of(name)["state"], state, "{name}");
+        }
+        assert_eq!(of("queue-usage")["must_last_seconds"], 600.0);
+        assert_eq!(of("oldest-ready")["figure"], "75.0s");
+        assert_eq!(of("claim-slow")["reason"], "not read yet");
+        assert_eq!(of("claim-slow")["figure"], "—");
+    }
+
+    #[test]
     fn a_kept_value_says_why_it_is_old() {
         let last = Reading::at_least(10_000u64, DateTime::UNIX_EPOCH);
         let v = reading(&Reading::unknown(Trouble::TimedOut).or_last(&last));
