@@ -8,7 +8,7 @@ use super::lists::{List, arrange};
 use super::moves::{back, choose, freeze, next_ledger, open, page, reverse, show_holder, sort, step, turn};
 use super::palette::{Item, Palette};
 use super::time::{self, Step};
-use super::world::{on_alerts, on_link, on_listen, on_sample, on_worker};
+use super::world::{on_alerts, on_link, on_listen, on_sample, on_silence, on_worker};
 use super::{App, Embedded, LeaseKey, Msg, Screen};
 use crate::config::keys::{Action, Key};
 use crate::model::{ActionEvent, Event, Intent, Lease, Now};
@@ -30,7 +30,7 @@ pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
             }
             Vec::new()
         }
-        Msg::Tick => Vec::new(),
+        Msg::Tick => silence(app, now),
         Msg::Scroll(rows) => {
             match &mut app.dialog {
                 None => step(app, isize::from(rows)),
@@ -64,12 +64,17 @@ pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
     }
 }
 
+fn silence(app: &mut App, now: Now) -> Vec<Intent> {
+    on_silence(&mut app.world, &app.setup.thresholds, app.setup.fallback_s, now)
+}
+
 fn on_event(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
     let is_sample = matches!(event, Event::Sample(_));
+    // the sample that ends a silence comes too late to be warned of it
+    let mut intents = if is_sample { Vec::new() } else { silence(app, now) };
     let world = &mut app.world;
     world.log.record(&event, now);
     world.tape.record(&event, world.worker.is_on(), now);
-    let mut intents = Vec::new();
     match event {
         Event::Link(link) => on_link(world, link, now),
         Event::Listen(listen) => on_listen(world, listen, now),

@@ -7,7 +7,7 @@ use super::lists::{self, List, TypeLine, WorkerLine};
 use super::selection::Selection;
 use super::table::Lever;
 use super::{App, JobsView, LeaseKey, LedgerState, events, tape};
-use crate::model::{Backlog, Holder, JobRow, Lease, Session};
+use crate::model::{Backlog, Holder, JobRow, Lease, Now, Session};
 
 impl App {
     /// The list that has the keys.
@@ -59,9 +59,9 @@ impl App {
     }
 
     /// What the alerts are judged by: the newest sample that is shown.
-    pub fn look(&self) -> Option<Look<'_>> {
-        let (limits, fallback_s) = (&self.setup.thresholds, self.setup.fallback_s);
-        self.sample().map(|sample| Look { sample, limits, fallback_s })
+    pub fn look(&self, now: Now) -> Option<Look<'_>> {
+        let fresh = Look::fresh(self.sample()?, &self.setup.thresholds, self.setup.fallback_s);
+        Some(Look { age_s: self.sample_age(now)?.as_secs_f64(), ..fresh })
     }
 
     /// Types of the backlog, in the order shown.

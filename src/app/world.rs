@@ -75,9 +75,27 @@ pub(super) fn on_alerts(
     sample: &Sample,
     now: Now,
 ) -> Option<Intent> {
-    let changes = world.ledger_mut(&sample.ledger).alerts.observe(Look { sample, limits, fallback_s });
-    for change in &changes {
-        world.log.alert(now, &sample.ledger, change);
+    let changes = world.ledger_mut(&sample.ledger).alerts.observe(Look::fresh(sample, limits, fallback_s));
+    tell(world, &sample.ledger, &changes, now)
+}
+
+/// What the silence of the sampler makes of the alerts: the only one that fires between samples.
+pub(super) fn on_silence(world: &mut World, limits: &Thresholds, fallback_s: f64, now: Now) -> Vec<Intent> {
+    let mut missed = Vec::new();
+    for ledger in &mut world.ledgers {
+        let Some((sample, arrived)) = &ledger.sample else { continue };
+        let age_s = now.mono.saturating_sub(*arrived).as_secs_f64();
+        let look = Look { age_s, ..Look::fresh(sample, limits, fallback_s) };
+        if age_s > look.longest_pause_s() {
+            missed.extend(ledger.alerts.miss(look).map(|change| (ledger.name.clone(), change)));
+        }
+    }
+    missed.into_iter().filter_map(|(ledger, change)| tell(world, &ledger, &[change], now)).collect()
+}
+
+fn tell(world: &mut World, ledger: &str, changes: &[Change], now: Now) -> Option<Intent> {
+    for change in changes {
+        world.log.alert(now, ledger, change);
     }
     // the first is the worst; the rest is a number
     let fired: Vec<&Change> = changes.iter().filter(|c| c.fired).collect();
@@ -86,7 +104,7 @@ pub(super) fn on_alerts(
         0 => String::new(),
         n => format!(", and {n} more"),
     };
-    Some(Intent::Alarm(format!("{}: {}, {}{more}", sample.ledger, first.alert.title, first.figure)))
+    Some(Intent::Alarm(format!("{ledger}: {}, {}{more}", first.alert.title, first.figure)))
 }
 
 pub(super) fn on_sample(world: &mut World, sample: Sample, now: Now) {

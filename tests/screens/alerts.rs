@@ -3,7 +3,7 @@
 use pgwake::app::alerts::{ALERTS, Alert, Phase};
 use pgwake::app::dialog::Dialog;
 use pgwake::app::playback::Playback;
-use pgwake::app::{App, Screen};
+use pgwake::app::{App, Msg, Screen, update};
 use pgwake::config::keys::{Action, Key};
 use pgwake::model::*;
 use pgwake::ui::{Theme, draw};
@@ -101,6 +101,29 @@ fn stepping_back_shows_the_alerts_of_that_moment() {
 }
 
 #[test]
+fn when_samples_stay_away_that_is_told_once_and_resolved_by_samples_that_come_again() {
+    let mut app = connected(setup());
+    send(&mut app, 1.0, late(1, 2.0));
+    for t in [4.0, 6.0] {
+        update(&mut app, Msg::Tick, now_at(t));
+        assert_eq!(phase(&app, "numbers-stale"), Phase::Ok, "5 seconds are not too long");
+    }
+    let asked = update(&mut app, Msg::Tick, now_at(7.0));
+    assert_eq!(asked, [Intent::Alarm("jobs: no numbers arrive, 6.0s old".into())]);
+    assert!(phase(&app, "numbers-stale").is_firing());
+    assert_eq!(update(&mut app, Msg::Tick, now_at(8.0)), []);
+    press(&mut app, Key::Char('a'));
+    assert!(text(&app, 9.0, 80, 24).contains("no numbers arrive         firing"));
+    let shown = text(&app, 9.0, 80, 24);
+    assert!(shown.contains("8.0s old") && shown.contains("no sample for 8.0s"), "{shown}");
+    assert!(!shown.contains(" ok "), "of an old sample nothing is said to be ok\n{shown}");
+    for t in 10..30 {
+        send(&mut app, t as f64, late(t, 2.0));
+    }
+    assert_eq!(phase(&app, "numbers-stale"), Phase::Resolved { at: quiet(25).taken_at });
+}
+
+#[test]
 fn enter_on_an_alert_in_the_log_opens_its_runbook_with_the_live_evidence() {
     let mut app = connected(setup());
     send(&mut app, 1.0, late(1, 75.0));
@@ -130,6 +153,7 @@ fn the_list_opens_a_runbook_whose_keys_work_and_esc_goes_back() {
     for (width, height) in [(60, 18), (80, 24), (120, 36), (200, 60)] {
         let shown = text(&app, 1.0, width, height);
         assert!(shown.contains("▶ ▲ oldest ready job is late"), "{width}x{height}\n{shown}");
+        assert!(shown.contains("75.0s"), "{width}x{height}\n{shown}");
     }
     press(&mut app, Key::Enter);
     press(&mut app, Key::Esc);

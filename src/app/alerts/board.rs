@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::state::Turn;
@@ -36,23 +36,32 @@ pub struct Change {
 impl Board {
     /// Takes in the next sample; what fired and what was resolved, in the order of the table.
     pub fn observe(&mut self, look: Look<'_>) -> Vec<Change> {
-        let (sample, limits) = (look.sample, look.limits);
-        let at = sample.taken_at;
-        // a longer pause than this is a gap: nobody saw what was in it
-        let longest = limits.stale_s.max(sample.cost.effective_ms as f64 / 1e3 * 2.5);
+        let at = look.sample.taken_at;
         let since = self.last.map_or(0.0, |last| (at - last).as_seconds_f64());
-        let dt = if (0.0..=longest).contains(&since) { since } else { 0.0 };
+        let dt = if (0.0..=look.longest_pause_s()).contains(&since) { since } else { 0.0 };
         self.last = Some(at);
         self.states.resize(ALERTS.len(), State::default());
         let mut changes = Vec::new();
         for (alert, state) in ALERTS.iter().zip(&mut self.states) {
             let judged = alert.judge(look);
-            let turn = state.step(&judged.verdict, at, dt, alert.hold_s(look), limits.resolve_after_s);
+            let turn = state.step(&judged.verdict, at, dt, alert.hold_s(look), look.limits.resolve_after_s);
             if let Some(turn) = turn {
                 changes.push(Change { alert, fired: turn == Turn::Fired, at, figure: judged.figure });
             }
         }
         changes
+    }
+
+    /// No sample has come for so long that the newest one, which `look` shows with its age, is stale: the one
+    /// alert that a sample cannot tell. It is told once.
+    pub fn miss(&mut self, look: Look<'_>) -> Option<Change> {
+        let (place, alert) = Alert::find(super::table::STALE)?;
+        self.states.resize(ALERTS.len(), State::default());
+        let judged = alert.judge(look);
+        let at = look.sample.taken_at + TimeDelta::milliseconds((look.age_s * 1e3) as i64);
+        let state = self.states.get_mut(place)?;
+        state.step(&judged.verdict, at, 0.0, 0.0, f64::INFINITY)?;
+        Some(Change { alert, fired: true, at, figure: judged.figure })
     }
 
     /// Every alert with its state, in the order of the table.
@@ -90,13 +99,13 @@ impl Boards {
 
     /// Takes in the next sample of its ledger.
     pub fn observe(&mut self, sample: &Sample) -> Vec<Change> {
-        let look = Look { sample, limits: &self.limits, fallback_s: self.fallback_s };
+        let look = Look::fresh(sample, &self.limits, self.fallback_s);
         self.boards.entry(sample.ledger.clone()).or_default().observe(look)
     }
 
     /// Every alert of the ledger of `sample`, and what it is judged by in that sample.
     pub fn of<'a>(&'a self, sample: &'a Sample) -> impl Iterator<Item = (&'static Alert, State, Look<'a>)> {
-        let look = Look { sample, limits: &self.limits, fallback_s: self.fallback_s };
+        let look = Look::fresh(sample, &self.limits, self.fallback_s);
         let board = self.boards.get(&sample.ledger);
         let states = board.into_iter().flat_map(Board::all);
         states.map(move |(alert, state)| (alert, state, look))

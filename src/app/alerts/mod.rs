@@ -27,6 +27,21 @@ pub struct Look<'a> {
     pub limits: &'a Thresholds,
     /// The fallback interval of the workers, seconds: a lease may stay expired that long.
     pub fallback_s: f64,
+    /// Seconds since the sample arrived: 0 for one that is just taken in.
+    pub age_s: f64,
+}
+
+impl<'a> Look<'a> {
+    /// At a sample that is just taken in.
+    pub fn fresh(sample: &'a Sample, limits: &'a Thresholds, fallback_s: f64) -> Self {
+        Self { sample, limits, fallback_s, age_s: 0.0 }
+    }
+
+    /// A pause between two samples that is longer than this many seconds is a gap: nobody saw what was in it. A
+    /// stretched interval makes samples rarer without making them stale.
+    pub fn longest_pause_s(&self) -> f64 {
+        self.limits.stale_s.max(self.sample.cost.effective_ms as f64 / 1e3 * 2.5)
+    }
 }
 
 /// How a figure stands to the condition of an alert.
@@ -54,6 +69,11 @@ pub struct Judged {
 impl Alert {
     /// How it stands in a sample.
     pub fn judge(&self, look: Look<'_>) -> Judged {
+        // of an old sample nothing is said about now
+        if look.age_s > look.longest_pause_s() && self.name != table::STALE {
+            let why = format!("no sample for {}", crate::text::age(look.age_s));
+            return Judged { verdict: Verdict::Unknown(why), figure: "—".to_owned() };
+        }
         (self.judge)(look)
     }
 

@@ -56,6 +56,9 @@ macro_rules! evidence {
 
 #[rustfmt::skip]
 const EVIDENCE: &[Evidence] = &[
+    evidence!("sample_age", "time", |l| Ok(age(l.age_s))),
+    evidence!("pass", "time", |l| Ok(millis(l.sample.cost.pass_ms))),
+    evidence!("limit_stale", "`stale`", |l| Ok(age(l.longest_pause_s()))),
     evidence!("ready", "ready jobs", |l| number(&l.sample.counts.ready)),
     evidence!("running", "held jobs", |l| number(&l.sample.counts.running)),
     evidence!("expired", "expired leases", |l| number(&l.sample.counts.expired)),
@@ -364,7 +367,7 @@ mod tests {
 
     fn read(markdown: &'static str, sample: &Sample, keys: &Keymap) -> Vec<Block> {
         let limits = Thresholds::default();
-        let reader = Reader::Screen(Look { sample, limits: &limits, fallback_s: 30.0 });
+        let reader = Reader::Screen(Look::fresh(sample, &limits, 30.0));
         blocks(markdown).into_iter().map(|(k, text)| k.with(spans(&text, reader, keys))).collect()
     }
 

@@ -50,6 +50,7 @@ macro_rules! alert {
 #[rustfmt::skip]
 pub static ALERTS: &[Alert] = &[
     alert!("table-locked", "table locked", Critical, table_locked, broken),
+    alert!("numbers-stale", "no numbers arrive", Warn, stale, at_once),
     alert!("no-worker", "no worker alive", Critical, no_worker, broken),
     alert!("queue-full", "notification queue fills", Critical, |l| usage(l, l.limits.queue_usage_critical), at_once),
     alert!("queue-usage", "notification queue grows", Warn, |l| usage(l, l.limits.queue_usage_warn), |l| l.limits.queue_usage_for_s),
@@ -63,6 +64,13 @@ pub static ALERTS: &[Alert] = &[
     alert!("listener-not-reading", "listener does not read", Warn, not_reading, broken),
     alert!("recovery", "recovery takes long", Warn, |l| above(&l.sample.vitals.recovery_p95, l.limits.recovery_p95_s, age), at_once),
 ];
+
+/// The alert that fires when samples stay away.
+pub(super) const STALE: &str = "numbers-stale";
+
+fn stale(look: Look<'_>) -> Judged {
+    bad_if(look.age_s > look.longest_pause_s(), format!("{} old", age(look.age_s)))
+}
 
 fn at_once(_: Look<'_>) -> f64 {
     0.0
@@ -231,7 +239,7 @@ mod tests {
 
     fn verdict(name: &str, sample: &Sample) -> Verdict {
         let limits = Thresholds::default();
-        let look = Look { sample, limits: &limits, fallback_s: 30.0 };
+        let look = Look::fresh(sample, &limits, 30.0);
         super::super::Alert::find(name).unwrap().1.judge(look).verdict
     }
 
@@ -257,7 +265,7 @@ mod tests {
     #[test]
     fn of_a_sample_without_readings_nothing_is_judged() {
         let empty = Sample::empty("jobs", DateTime::UNIX_EPOCH);
-        for a in ALERTS {
+        for a in ALERTS.iter().filter(|a| a.name != STALE) {
             assert!(matches!(verdict(a.name, &empty), Verdict::Unknown(_)), "{}", a.name);
             assert_eq!(verdict(a.name, &calm()), Verdict::Good, "{}", a.name);
         }

@@ -17,7 +17,7 @@ pub(super) fn list(ui: Ui<'_>, at: usize, cells: usize, room: usize) -> Rows {
     };
     let room = room.saturating_sub(2).max(1);
     let top = (at + 1).saturating_sub(room);
-    let look = ui.app.look();
+    let look = ui.app.look(ui.now);
     let all = ledger.alerts.all().enumerate().skip(top).take(room);
     let mut rows: Rows =
         all.map(|(i, (alert, state))| line(ui, alert, state, look, i == at, cells)).collect();
@@ -64,14 +64,16 @@ fn line(
     } else {
         Role::Text
     });
-    let left = cells.saturating_sub(4 + 26 + 10 + 12);
+    // in a narrow terminal the figure says more than the time
+    let since = if cells < 66 { String::new() } else { format!("{} ", fit(&word, 15)) };
+    let left = cells.saturating_sub(4 + 25 + 10 + width(&since));
     vec![
         (if chosen { "▶ " } else { "  " }.to_owned(), ui.style(Role::Accent)),
         (format!("{mark} "), ui.style(role)),
         (fit(alert.title, 25), title),
         (format!(" {} ", fit(state, 8)), ui.style(role)),
-        (format!("{} ", fit(&word, 11)), ui.style(Role::Dim)),
-        (fit(&figure, left.max(8)), ui.style(if loud { Role::Text } else { Role::Dim })),
+        (since, ui.style(Role::Dim)),
+        (fit(&figure, left), ui.style(if loud { Role::Text } else { Role::Dim })),
     ]
 }
 
@@ -86,7 +88,7 @@ fn seconds(sample: &Sample, at: chrono::DateTime<chrono::Utc>) -> f64 {
 
 /// A runbook with the evidence of what is shown. The last row is the keys.
 pub(super) fn runbook(ui: Ui<'_>, alert: &Alert, top: usize, cells: usize, room: usize) -> Rows {
-    let reader = ui.app.look().map_or(Reader::Paper, Reader::Screen);
+    let reader = ui.app.look(ui.now).map_or(Reader::Paper, Reader::Screen);
     let mut rows = vec![state_row(ui, alert)];
     for block in alert.read(reader, ui.app.keys()) {
         match block {
@@ -117,7 +119,7 @@ pub(super) fn runbook(ui: Ui<'_>, alert: &Alert, top: usize, cells: usize, room:
 fn state_row(ui: Ui<'_>, alert: &Alert) -> Vec<Piece> {
     let place = Alert::find(alert.name).map_or(0, |(i, _)| i);
     let state = ui.app.ledger().and_then(|l| l.alerts.all().nth(place)).map(|(_, s)| s).unwrap_or_default();
-    let judged = ui.app.look().map(|l| alert.judge(l));
+    let judged = ui.app.look(ui.now).map(|l| alert.judge(l));
     let (text, role) = match (state.phase(), judged.map(|j| (j.verdict, j.figure))) {
         (_, None) => ("not read yet".to_owned(), Role::Unknown),
         (phase, Some((Verdict::Unknown(why), _))) => {
