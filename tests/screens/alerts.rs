@@ -171,7 +171,17 @@ fn what_cannot_be_judged_says_why_and_is_not_ok() {
     let mut app = no_privilege();
     press(&mut app, Key::Char('a'));
     let shown = text(&app, END as f64, 120, 36);
-    assert!(shown.contains("unknown") && shown.contains("cannot be judged: no privilege"), "{shown}");
+    let row = shown.lines().find(|l| l.contains("claims find rows locked")).unwrap();
+    assert!(row.contains("? claims") && row.contains("unknown  — no privilege"), "{row}");
+    for c in ":runbook claim success".chars() {
+        press(&mut app, if c == ':' { Key::Esc } else { Key::Char(c) });
+        if c == ':' {
+            press(&mut app, Key::Char(':'));
+        }
+    }
+    press(&mut app, Key::Enter);
+    let shown = text(&app, END as f64, 120, 36);
+    assert!(shown.contains("unknown, cannot be judged: no privilege"), "{shown}");
 }
 
 #[test]

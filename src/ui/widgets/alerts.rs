@@ -1,10 +1,11 @@
 //! The list of alerts, and a runbook.
 
+use chrono::{DateTime, Utc};
+
 use super::dialog::{Rows, keys};
 use crate::app::alerts::runbook::{Block, Reader, Span};
 use crate::app::alerts::{ALERTS, Alert, Look, Phase, State, Verdict};
 use crate::app::health::Level;
-use crate::model::Sample;
 use crate::text::{age, ago, fit, width};
 use crate::ui::frame::symbol;
 use crate::ui::paint::Piece;
@@ -35,10 +36,12 @@ fn line(
     cells: usize,
 ) -> Vec<Piece> {
     let judged = look.map(|l| alert.judge(l));
-    let since = |at| look.map_or_else(String::new, |l| ago(seconds(l.sample, at)));
+    let since = |at: DateTime<Utc>| {
+        look.map_or_else(String::new, |l| ago((l.sample.taken_at - at).as_seconds_f64() + l.age_s))
+    };
     let unknown = match judged.as_ref().map(|j| &j.verdict) {
         None => Some("not read yet".to_owned()),
-        Some(Verdict::Unknown(why)) => Some(format!("cannot be judged: {why}")),
+        Some(Verdict::Unknown(why)) => Some(why.clone()),
         Some(_) => None,
     };
     let (mark, role, word) = match state.phase() {
@@ -56,7 +59,11 @@ fn line(
         (phase, _) => phase.word(),
     };
     let loud = role != Role::Ok && role != Role::Unknown;
-    let figure = unknown.unwrap_or_else(|| judged.map(|j| j.figure).unwrap_or_default());
+    // in a narrow terminal the figure says more than the time, and so does the reason that there is none
+    let narrow = cells < 66 || (word.is_empty() && unknown.is_some());
+    let figure = unknown
+        .map(|why| format!("— {why}"))
+        .unwrap_or_else(|| judged.map(|j| j.figure).unwrap_or_default());
     let title = ui.style(if chosen {
         Role::Selection
     } else if loud {
@@ -64,8 +71,7 @@ fn line(
     } else {
         Role::Text
     });
-    // in a narrow terminal the figure says more than the time
-    let since = if cells < 66 { String::new() } else { format!("{} ", fit(&word, 15)) };
+    let since = if narrow { String::new() } else { format!("{} ", fit(&word, 15)) };
     let left = cells.saturating_sub(4 + 25 + 10 + width(&since));
     vec![
         (if chosen { "▶ " } else { "  " }.to_owned(), ui.style(Role::Accent)),
@@ -80,10 +86,6 @@ fn line(
 /// `12s`, `10m00s`.
 fn short(seconds: f64) -> String {
     age(seconds.floor()).replace(".0s", "s")
-}
-
-fn seconds(sample: &Sample, at: chrono::DateTime<chrono::Utc>) -> f64 {
-    (sample.taken_at - at).as_seconds_f64()
 }
 
 /// A runbook with the evidence of what is shown. The last row is the keys.
