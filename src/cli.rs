@@ -139,8 +139,17 @@ pub enum Command {
     Drill(Drill),
     /// A recording on the screen, with time control.
     Replay(Replay),
+    /// What to do about an alert, as Markdown; all of them without a name.
+    Runbook(Runbook),
     /// SVG pictures from a recording.
     Screenshot(Screenshot),
+}
+
+/// Options of `runbook`.
+#[derive(Debug, Args)]
+pub struct Runbook {
+    /// Name of an alert, such as no-worker.
+    pub name: Option<String>,
 }
 
 /// Options of `demo`.

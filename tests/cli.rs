@@ -173,8 +173,34 @@ async fn status_is_one_json_object_with_an_entry_per_ledger_and_no_escape_byte()
     let jobs = &v["ledgers"][0];
     assert_eq!((&jobs["ready"]["value"], &jobs["ready"]["quality"]), (&1.into(), &"exact".into()));
     assert_eq!(jobs["done_per_second"]["value"], serde_json::Value::Null, "one sample has no rate");
+    // of one sample, what has to last can only be pending
+    let alert = |name: &str| {
+        let all = jobs["alerts"].as_array().unwrap();
+        all.iter().find(|a| a["name"] == name).unwrap_or_else(|| panic!("{name}: {all:?}")).clone()
+    };
+    let no_worker = alert("no-worker");
+    assert_eq!((&no_worker["state"], &no_worker["figure"]), (&"pending".into(), &"1 due".into()));
+    assert_eq!(no_worker["must_last_seconds"], 5.0);
+    assert_eq!(no_worker["since"], jobs["taken_at"]);
+    assert_eq!(alert("queue-full")["state"], "ok");
     let text = run(&["status", db.conninfo()], &[], "");
     assert!(text.out.contains("oldest ready") && !text.out.contains('\u{1b}'), "{text:?}");
+}
+
+#[test]
+fn a_runbook_is_printed_for_a_pipe_with_ones_own_keys() {
+    let bare = &[("PGWAKE_CONFIG", ""), ("XDG_CONFIG_HOME", "/nonexistent")];
+    let one = run(&["runbook", "no-worker"], bare, "");
+    assert!(one.code == 0 && one.out.starts_with("# No worker is alive\n"), "{one:?}");
+    assert!(one.out.contains("Press `4` (workers)") && !one.out.contains(['{', '\u{1b}']), "{one:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys.toml");
+    std::fs::write(&file, "[keys]\nworkers = \"F4\"\n").unwrap();
+    let own = run(&["runbook", "no-worker", "--config", file.to_str().unwrap()], &[], "");
+    assert!(own.out.contains("Press `F4` (workers)"), "{own:?}");
+    let all = run(&["runbook"], bare, "");
+    assert!(all.out.starts_with("# Runbooks\n") && all.out.contains("## Recovery takes long"), "{all:?}");
+    fails(&run(&["runbook", "no-wroker"], bare, ""), 2, &["no-wroker", "no-worker"]);
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pgwake::config::Settings;
 use pgwake::config::keys::{Action, KEYS, Key};
+use pgwake::config::{Alerts, Notify, Settings};
 
 fn top(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -73,6 +73,13 @@ fn the_readme_has_the_key_table() {
 }
 
 #[test]
+fn the_runbooks_are_printed_into_their_document() {
+    let text = pgwake::app::alerts::runbook::document(&Settings::default().keys);
+    assert!(!text.contains(['{', '}']), "a placeholder was left");
+    held("RUNBOOKS.md", &text);
+}
+
+#[test]
 fn valid_files_are_read() {
     for (name, text) in corpus("valid") {
         Settings::parse(&text, &name).unwrap_or_else(|e| panic!("{e}"));
@@ -112,6 +119,8 @@ fn everything_that_is_given_is_taken() {
     let s = Settings::parse(&text, "x").unwrap();
     assert_eq!((s.theme.as_str(), s.sampling.interval.as_millis(), s.sampling.cap), ("nord", 250, 10_000));
     assert_eq!((s.thresholds.oldest_ready_s, s.worker.budget), (120.0, None));
+    assert_eq!(s.alerts, Alerts { bell: true, notify: Notify::Osc777 });
+    assert_eq!(s.thresholds.queue_usage_for_s, 300.0);
     assert_eq!(s.handling.command, ["./job", "", "it's\ttwo\n"]);
     assert_eq!(s.handling.job_timeout, Some(std::time::Duration::from_secs(300)));
     assert_eq!(s.worker.keep, Some(std::time::Duration::from_secs(604_800)));

@@ -13,6 +13,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use pgwake::command::screen::{self, ScreenOptions};
+use pgwake::config::{Alerts, Notify};
 use pgwake::model::*;
 use pgwake::monitor::Feed;
 use pgwake::term::Colours;
@@ -50,6 +51,15 @@ fn program() {
                 Intent::CountExpired { .. } if mode == "panic here" => {
                     other_half.emit(Event::Note(Note { warn: true, text: "break".into() }));
                 }
+                Intent::Wake { .. } if mode.starts_with("ring") => {
+                    // an alert fires, and another one right behind it
+                    let mut s = fixtures::flowing(2, 3.0, 3.0, 1_204);
+                    s.vitals.oldest_ready = Reading::exact(Some(75.0), s.taken_at);
+                    s.ledger = "jobs".into();
+                    other_half.emit(Event::Sample(Box::new(s.clone())));
+                    s.ledger = "outbox".into();
+                    other_half.emit(Event::Sample(Box::new(s)));
+                }
                 Intent::Wake { .. } if mode == "panic" => panic!("a fault on another thread"),
                 Intent::Wake { .. } => {
                     other_half.emit(Event::Action(ActionEvent::WakeSent { channel: "pgwake_work".into() }));
@@ -58,8 +68,15 @@ fn program() {
             }
         }
     });
+    let alerts = match std::env::var(MODE).as_deref() {
+        Ok("ring") => Alerts { bell: true, notify: Notify::Off },
+        Ok("ring osc9") => Alerts { bell: false, notify: Notify::Osc9 },
+        Ok("ring osc777") => Alerts { bell: true, notify: Notify::Osc777 },
+        _ => Alerts::default(),
+    };
     let options = ScreenOptions {
         ascii: false,
+        alerts,
         colours: Colours::True,
         // it runs on the thread that draws
         recorder: Some(Box::new(|stamped| {
@@ -263,6 +280,30 @@ fn a_paste_presses_no_key() {
     run.wait_text("attempts");
     let s = run.seen.0.lock().unwrap();
     assert!(!s.screen.screen().contents().contains("wake-up sent"));
+}
+
+#[test]
+fn an_alert_that_fires_rings_once_if_that_is_switched_on_and_not_at_all_if_not() {
+    let text = "pgwake: jobs: oldest ready job is late, 75.0s";
+    for (mode, bells, nine, other) in
+        [("ring off", 0, 0, 0), ("ring", 1, 0, 0), ("ring osc9", 0, 1, 0), ("ring osc777", 1, 0, 1)]
+    {
+        let mut run = Running::start(mode);
+        run.wait_live();
+        run.press("n");
+        run.wait_text("Send a wake-up");
+        run.press("y");
+        run.wait_text("2 alerts");
+        run.press("q");
+        run.wait_left("LEFT Quit");
+        let raw = String::from_utf8_lossy(&run.seen.0.lock().unwrap().raw).into_owned();
+        let count = |part: &str| raw.matches(part).count();
+        assert_eq!(count("\x07"), bells, "{mode}");
+        assert_eq!(count("\x1b]9;"), nine, "{mode}");
+        assert_eq!(count(&format!("\x1b]9;{text}\x1b\\")), nine, "{mode}");
+        let notify = "\x1b]777;notify;pgwake;jobs: oldest ready job is late, 75.0s\x1b\\";
+        assert_eq!((count("\x1b]777;"), count(notify)), (other, other), "{mode}");
+    }
 }
 
 #[test]

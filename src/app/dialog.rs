@@ -1,6 +1,7 @@
 //! What asks before something happens. Every dialog names its target and its effect, and keeps the
 //! target as it was when the dialog opened.
 
+use super::alerts::ALERTS;
 use super::lists::WorkerLine;
 use super::on_job::{OnJob, of_key};
 use super::palette::{Item, Palette};
@@ -194,6 +195,20 @@ pub enum Dialog {
     Bulk(Bulk),
     /// A question.
     Ask(Ask),
+    /// The alerts of the ledger.
+    Alerts {
+        /// The selected one, by its place in the table.
+        at: usize,
+    },
+    /// The runbook of an alert, with the evidence of what is shown.
+    Runbook {
+        /// Which, by its place in the table.
+        alert: usize,
+        /// First row shown.
+        top: usize,
+        /// Whether it was opened from the list, to which Esc goes back.
+        listed: bool,
+    },
     /// The fault menu.
     Faults {
         /// Entries.
@@ -283,6 +298,28 @@ impl Dialog {
                 Key::Esc | Key::Char('n' | 'q') => Outcome::Close,
                 _ => Outcome::Stay,
             },
+            Self::Alerts { at } => match key {
+                Key::Up | Key::Char('k') => {
+                    *at = at.saturating_sub(1);
+                    Outcome::Stay
+                }
+                Key::Down | Key::Char('j') => {
+                    *at = (*at + 1).min(ALERTS.len() - 1);
+                    Outcome::Stay
+                }
+                Key::Enter => {
+                    *self = Self::Runbook { alert: *at, top: 0, listed: true };
+                    Outcome::Stay
+                }
+                Key::Esc | Key::Char('q') => Outcome::Close,
+                _ if is(Action::Alerts) => Outcome::Close,
+                _ => Outcome::Stay,
+            },
+            Self::Runbook { alert, listed: true, .. } if key == Key::Esc => {
+                *self = Self::Alerts { at: *alert };
+                Outcome::Stay
+            }
+            Self::Runbook { alert, top, .. } => runbook_key(*alert, top, key, keys),
             Self::Faults { list, at } => match key {
                 Key::Up | Key::Char('k') => {
                     *at = at.saturating_sub(1);
@@ -353,6 +390,24 @@ fn job_key(view: &mut JobView, key: Key, keys: &Keymap) -> Outcome {
         }
         _ => close_on_any_leave(key),
     }
+}
+
+/// A runbook scrolls, and the keys that it names do what they do outside: it closes, and they are pressed.
+fn runbook_key(alert: usize, top: &mut usize, key: Key, keys: &Keymap) -> Outcome {
+    let action = keys.lookup(key, |scope| scope != Scope::Replay);
+    match action {
+        Some(Action::Down) => *top += 1,
+        Some(Action::Up) => *top = top.saturating_sub(1),
+        Some(Action::PageDown) => *top += 10,
+        Some(Action::PageUp) => *top = top.saturating_sub(10),
+        Some(action) if ALERTS.get(alert).is_some_and(|a| a.actions().any(|named| named == action)) => {
+            // what is released is chosen first
+            let action = if action == Action::Release { Action::Leases } else { action };
+            return Outcome::Run(Item::Action(action));
+        }
+        _ => return close_on_any_leave(key),
+    }
+    Outcome::Stay
 }
 
 fn close_on_any_leave(key: Key) -> Outcome {

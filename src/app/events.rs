@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::alerts::Change;
 use crate::model::{
     ActionEvent, BudgetState, ClaimOutcome, Event, Link, Listen, Now, ScanReason, WorkerEvent,
 };
@@ -48,6 +49,8 @@ pub struct Line {
     pub text: String,
     /// How many alike events it stands for.
     pub times: u64,
+    /// The alert it is about, by name.
+    pub alert: Option<&'static str>,
     fold: Option<Fold>,
 }
 
@@ -105,8 +108,25 @@ impl Log {
         self.add(now, tone, text.into(), None);
     }
 
+    /// Adds a line about an alert of a ledger that fired or was resolved.
+    pub(super) fn alert(&mut self, now: Now, ledger: &str, change: &Change) {
+        let Change { alert, fired, figure, .. } = change;
+        let (tone, text) = match fired {
+            true => {
+                let tone = if alert.is_critical() { Tone::Bad } else { Tone::Warn };
+                (tone, format!("{ledger}: alert {}: {}, {figure}", alert.name, alert.title))
+            }
+            false => (Tone::Good, format!("{ledger}: alert {} is resolved, {figure}", alert.name)),
+        };
+        self.add(now, tone, text, None);
+        if let Some(line) = self.lines.back_mut() {
+            line.alert = Some(alert.name);
+        }
+    }
+
     fn add(&mut self, now: Now, tone: Tone, text: String, fold: Option<Fold>) {
-        let line = Line { seq: self.next, wall: now.wall, at: now.mono, tone, text, times: 1, fold };
+        let line =
+            Line { seq: self.next, wall: now.wall, at: now.mono, tone, text, times: 1, alert: None, fold };
         self.lines.push_back(line);
         self.next += 1;
         while self.lines.len() > KEEP {

@@ -8,6 +8,7 @@
 //! ```
 
 mod actions;
+pub mod alerts;
 pub mod diagnosis;
 pub mod dialog;
 pub mod events;

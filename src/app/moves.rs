@@ -1,5 +1,6 @@
 //! Moving about: the cursor, the order of a list, from screen to screen, into what is selected and back.
 
+use super::alerts::Alert;
 use super::dialog::Dialog;
 use super::jobs::{open_job, open_type};
 use super::lists::{List, arrange};
@@ -87,7 +88,16 @@ pub(super) fn open(app: &mut App, now: Now) -> Vec<Intent> {
             app.dialog = app.selected_session().map(|line| Dialog::Session(Box::new(line.clone())));
         }
         List::Tape => {}
-        List::Events => app.dialog = app.event_selection().key().map(|seq| Dialog::Event(*seq)),
+        List::Events => {
+            let log = &app.world().log;
+            let seq = app.event_selection().key().copied();
+            let line = seq.and_then(|seq| log.row_of(seq)).and_then(|row| log.get(row));
+            let alert = line.and_then(|l| Alert::find(l.alert?));
+            app.dialog = match alert {
+                Some((alert, _)) => Some(Dialog::Runbook { alert, top: 0, listed: false }),
+                None => seq.map(Dialog::Event),
+            };
+        }
     }
     Vec::new()
 }

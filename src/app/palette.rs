@@ -14,6 +14,8 @@ pub enum Item {
     Action(Action),
     /// A theme, by its place.
     Theme(usize),
+    /// The runbook of an alert, by its place.
+    Runbook(usize),
 }
 
 /// One line of it.
@@ -59,6 +61,15 @@ impl Palette {
                 item: Item::Theme(at),
                 name: format!("theme {name}"),
                 help: "these colours".to_owned(),
+                keys: String::new(),
+                refusal: None,
+            });
+        }
+        for (at, alert) in super::alerts::ALERTS.iter().enumerate() {
+            entries.push(Entry {
+                item: Item::Runbook(at),
+                name: format!("runbook {}", alert.name.replace('-', " ")),
+                help: alert.title.to_owned(),
                 keys: String::new(),
                 refusal: None,
             });
@@ -220,7 +231,8 @@ mod tests {
             let name = b.action.name().replace('-', " ");
             assert_eq!(found(&name).first(), Some(&name));
         }
-        assert_eq!(found("nord"), ["theme nord"]);
+        assert_eq!(found("nord").first().map(String::as_str), Some("theme nord"));
+        assert_eq!(found("runbook no worker").first().map(String::as_str), Some("runbook no worker"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::alerts::Board;
 use super::events::Log;
 use super::gaps::Gaps;
 use super::series::Series;
@@ -115,6 +116,8 @@ pub struct LedgerState {
     pub(super) backlog_before: Option<Arc<Backlog>>,
     /// History of its figures.
     pub series: Series,
+    /// Its alerts.
+    pub alerts: Board,
     /// Wake-ups on its channel since the newest sample.
     pub(super) heard: u64,
     /// Order in which the sample's holders are shown, made once per sample.
@@ -130,6 +133,7 @@ impl LedgerState {
             backlog: None,
             backlog_before: None,
             series: Series::default(),
+            alerts: Board::default(),
             heard: 0,
             holder_order: Vec::new(),
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::alerts::Board;
 use super::history::{History, Scratch, slim};
 use super::update::{follow, notice};
 use super::{App, Embedded, LinkState, ListenState, World};
@@ -23,6 +24,7 @@ struct Kept<'a> {
     sample: &'a Sample,
     wakeups: u64,
     last_wakeup: Option<Duration>,
+    alerts: Option<&'a Board>,
 }
 
 /// The same, read back.
@@ -31,6 +33,7 @@ struct Was {
     sample: Sample,
     wakeups: u64,
     last_wakeup: Option<Duration>,
+    alerts: Option<Board>,
 }
 
 /// What is kept of the past.
@@ -46,7 +49,8 @@ impl Past {
     /// Keeps the newest sample of a ledger.
     pub(super) fn sample(&mut self, world: &World, sample: &Sample, now: Now) {
         let sample = slim(sample);
-        let kept = Kept { sample: &sample, wakeups: world.wakeups, last_wakeup: world.last_wakeup };
+        let alerts = world.ledgers.iter().find(|l| l.name == sample.ledger).map(|l| &l.alerts);
+        let kept = Kept { sample: &sample, wakeups: world.wakeups, last_wakeup: world.last_wakeup, alerts };
         let history = self.samples.entry(sample.ledger.clone()).or_default();
         history.push(&kept, now.mono, now.wall, &mut self.scratch);
     }
@@ -97,7 +101,9 @@ impl Past {
             ledger.series.until(at);
             let was = self.samples.get(&ledger.name).and_then(|h| h.at::<Was>(at));
             ledger.show(was.as_ref().map(|w| (Arc::new(w.0.sample.clone()), w.1)));
+            ledger.alerts = Board::default();
             if let Some((was, _, _)) = was {
+                ledger.alerts = was.alerts.unwrap_or_default();
                 world.wakeups = was.wakeups;
                 world.last_wakeup = was.last_wakeup;
             }

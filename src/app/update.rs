@@ -3,6 +3,7 @@
 use super::actions::{
     ask_end, ask_wake, copy, count_expired, open_release, pace, release_selected, toggle_worker,
 };
+use super::alerts::Phase;
 use super::dialog::{Dialog, Outcome};
 use super::jobs::{on_answer, open_job, open_plan};
 use super::lists::{List, arrange};
@@ -10,7 +11,7 @@ use super::moves::{back, choose, freeze, next_ledger, open, page, reverse, show_
 use super::on_job;
 use super::palette::{Item, Palette};
 use super::time::{self, Step};
-use super::world::{on_link, on_listen, on_sample, on_worker};
+use super::world::{on_alerts, on_link, on_listen, on_sample, on_silence, on_worker};
 use super::{App, Embedded, JobsView, LeaseKey, Msg, Screen};
 use crate::config::keys::{Action, Key};
 use crate::model::{ActionEvent, Ending, Event, Intent, JobAction, Lease, Now};
@@ -32,12 +33,17 @@ pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
             }
             Vec::new()
         }
-        Msg::Tick => Vec::new(),
+        Msg::Tick => silence(app, now),
         Msg::Scroll(rows) => {
             match &mut app.dialog {
                 None => step(app, isize::from(rows)),
                 // what is read scrolls as well; the wheel answers no question
-                Some(dialog @ (Dialog::Help { .. } | Dialog::Job(_) | Dialog::Plan(_))) => {
+                Some(
+                    dialog @ (Dialog::Help { .. }
+                    | Dialog::Job(_)
+                    | Dialog::Plan(_)
+                    | Dialog::Runbook { .. }),
+                ) => {
                     let key = if rows < 0 { Key::Up } else { Key::Down };
                     for _ in 0..rows.unsigned_abs() {
                         dialog.key(key, &app.setup.keys);
@@ -66,9 +72,15 @@ pub fn update(app: &mut App, msg: Msg, now: Now) -> Vec<Intent> {
     }
 }
 
+fn silence(app: &mut App, now: Now) -> Vec<Intent> {
+    on_silence(&mut app.world, &app.setup.thresholds, app.setup.fallback_s, now)
+}
+
 fn on_event(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
     let is_sample = matches!(event, Event::Sample(_));
     let mut ask = None;
+    // the sample that ends a silence comes too late to be warned of it
+    let mut intents = if is_sample { Vec::new() } else { silence(app, now) };
     let world = &mut app.world;
     world.log.record(&event, now);
     world.tape.record(&event, world.worker.is_on(), now);
@@ -76,8 +88,10 @@ fn on_event(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
         Event::Link(link) => on_link(world, link, now),
         Event::Listen(listen) => on_listen(world, listen, now),
         Event::Sample(sample) => {
+            let (limits, fallback_s) = (&app.setup.thresholds, app.setup.fallback_s);
+            intents.extend(on_alerts(world, limits, fallback_s, &sample, now));
             app.past.sample(world, &sample, now);
-            on_sample(world, &app.setup.thresholds, *sample, now);
+            on_sample(world, *sample, now);
         }
         Event::Wake(wake) => {
             world.wakeups += wake.count;
@@ -104,7 +118,8 @@ fn on_event(app: &mut App, event: Event, now: Now) -> Vec<Intent> {
             follow(app);
         }
     }
-    ask.into_iter().collect()
+    intents.extend(ask);
+    intents
 }
 
 fn on_action(app: &mut App, event: &ActionEvent, now: Now) {
@@ -295,6 +310,7 @@ fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
         Action::Suspend => return vec![Intent::Suspend],
         Action::Help => app.dialog = Some(Dialog::Help { top: 0 }),
         Action::Faults => app.dialog = Some(Dialog::Faults { list: app.setup.faults.clone(), at: 0 }),
+        Action::Alerts => app.dialog = Some(Dialog::Alerts { at: first_alert(app) }),
         Action::Release => release_selected(app, now),
         Action::Play(play) => return vec![Intent::Play(play)],
         Action::Worker => return toggle_worker(app, now),
@@ -307,11 +323,20 @@ fn on_action_key(app: &mut App, action: Action, now: Now) -> Vec<Intent> {
     Vec::new()
 }
 
+/// Where the list of alerts begins: at the first that fires, or is about to.
+fn first_alert(app: &App) -> usize {
+    let states: Vec<Phase> =
+        app.ledger().map(|l| l.alerts.all().map(|(_, s)| s.phase()).collect()).unwrap_or_default();
+    let firing = states.iter().position(|p| p.is_firing());
+    firing.or_else(|| states.iter().position(|p| matches!(p, Phase::Pending { .. }))).unwrap_or(0)
+}
+
 /// What the palette was asked to do.
 fn run(app: &mut App, item: Item, now: Now) -> Vec<Intent> {
     match item {
         Item::Action(action) => return on_action_key(app, action, now),
         Item::Theme(at) => theme(app, at, now),
+        Item::Runbook(alert) => app.dialog = Some(Dialog::Runbook { alert, top: 0, listed: false }),
     }
     Vec::new()
 }

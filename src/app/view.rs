@@ -2,12 +2,13 @@
 
 use chrono::{DateTime, Utc};
 
+use super::alerts::Look;
 use super::lists::{self, List, TypeLine, WorkerLine};
 use super::selection::Selection;
 use super::sessions::{SessionKey, SessionLine};
 use super::table::Lever;
 use super::{App, JobsView, LeaseKey, LedgerState, events, tape};
-use crate::model::{Backlog, Holder, JobRow, Lease};
+use crate::model::{Backlog, Holder, JobRow, Lease, Now};
 
 impl App {
     /// The list that has the keys.
@@ -56,6 +57,12 @@ impl App {
     /// How many workers report at server time `now`; `None` while that cannot be read.
     pub fn tally(&self, now: DateTime<Utc>) -> Option<lists::Tally> {
         lists::tally(self, now)
+    }
+
+    /// What the alerts are judged by: the newest sample that is shown.
+    pub fn look(&self, now: Now) -> Option<Look<'_>> {
+        let fresh = Look::fresh(self.sample()?, &self.setup.thresholds, self.setup.fallback_s);
+        Some(Look { age_s: self.sample_age(now)?.as_secs_f64(), ..fresh })
     }
 
     /// Types of the backlog, in the order shown.

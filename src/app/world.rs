@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::alerts::{Change, Look};
 use super::events::Tone;
-use super::health::{Level, Vital};
 use super::{Embedded, LinkState, ListenState, World};
 use crate::config::Thresholds;
-use crate::model::{Link, Listen, Now, Sample, WorkerEvent};
+use crate::model::{Intent, Link, Listen, Now, Sample, WorkerEvent};
 
 pub(super) fn on_link(world: &mut World, link: Link, now: Now) {
     let down_since = match &world.link {
@@ -67,41 +67,52 @@ pub(super) fn on_worker(world: &mut World, event: WorkerEvent, now: Now) {
     }
 }
 
-pub(super) fn on_sample(world: &mut World, limits: &Thresholds, sample: Sample, now: Now) {
+/// What a sample makes of the alerts of its ledger: in the log, and as what is to be told outside the screen.
+pub(super) fn on_alerts(
+    world: &mut World,
+    limits: &Thresholds,
+    fallback_s: f64,
+    sample: &Sample,
+    now: Now,
+) -> Option<Intent> {
+    let changes = world.ledger_mut(&sample.ledger).alerts.observe(Look::fresh(sample, limits, fallback_s));
+    tell(world, &sample.ledger, &changes, now)
+}
+
+/// What the silence of the sampler makes of the alerts: the only one that fires between samples.
+pub(super) fn on_silence(world: &mut World, limits: &Thresholds, fallback_s: f64, now: Now) -> Vec<Intent> {
+    let mut missed = Vec::new();
+    for ledger in &mut world.ledgers {
+        let Some((sample, arrived)) = &ledger.sample else { continue };
+        let age_s = now.mono.saturating_sub(*arrived).as_secs_f64();
+        let look = Look { age_s, ..Look::fresh(sample, limits, fallback_s) };
+        if age_s > look.longest_pause_s() {
+            missed.extend(ledger.alerts.miss(look).map(|change| (ledger.name.clone(), change)));
+        }
+    }
+    missed.into_iter().filter_map(|(ledger, change)| tell(world, &ledger, &[change], now)).collect()
+}
+
+fn tell(world: &mut World, ledger: &str, changes: &[Change], now: Now) -> Option<Intent> {
+    for change in changes {
+        world.log.alert(now, ledger, change);
+    }
+    // the first is the worst; the rest is a number
+    let fired: Vec<&Change> = changes.iter().filter(|c| c.fired).collect();
+    let first = fired.first()?;
+    let more = match fired.len() - 1 {
+        0 => String::new(),
+        n => format!(", and {n} more"),
+    };
+    Some(Intent::Alarm(format!("{ledger}: {}, {}{more}", first.alert.title, first.figure)))
+}
+
+pub(super) fn on_sample(world: &mut World, sample: Sample, now: Now) {
     let name = sample.ledger.clone();
     let ledger = world.ledger_mut(&name);
     let sample = Arc::new(sample);
     let before = ledger.take(Arc::clone(&sample), now.mono);
-    for (tone, text) in changes(before.as_deref(), &sample, limits) {
-        world.log.push(now, tone, text);
-    }
     expired(world, before.as_deref(), &sample, now);
-}
-
-/// What changed for better or worse between two samples, for the log.
-fn changes(before: Option<&Sample>, after: &Sample, limits: &Thresholds) -> Vec<(Tone, String)> {
-    let mut out = Vec::new();
-    let name = &after.ledger;
-    for vital in Vital::ALL {
-        let was = before.map_or(Level::Ok, |b| vital.level(&b.vitals, limits));
-        let is = vital.level(&after.vitals, limits);
-        // unknown in between is no change: the figure itself says that it is unknown
-        if was == is || was == Level::Unknown || is == Level::Unknown {
-            continue;
-        }
-        let tone = match is {
-            Level::Ok => Tone::Good,
-            Level::Critical => Tone::Bad,
-            _ => Tone::Warn,
-        };
-        let word = match is {
-            Level::Ok => "is ok again",
-            Level::Critical => "is critical",
-            _ => "needs attention",
-        };
-        out.push((tone, format!("{name}: {} {word}", vital.title())));
-    }
-    out
 }
 
 /// One line for expired leases from the first to the last of them; while it lasts it tells the most there

@@ -12,8 +12,9 @@ use super::dashboard::{Network, show};
 use super::handler::Job;
 use super::screen::{ScreenError, utc_offset_s};
 use super::{Failure, Outcome, block_on, print, recorder, runtime, settings};
+use crate::app::alerts::Boards;
 use crate::cli;
-use crate::config;
+use crate::config::{self, Settings};
 use crate::demo::{Demo, DemoOptions};
 use crate::model::Fault;
 use crate::monitor::{self, Feed, Sampler};
@@ -131,10 +132,13 @@ async fn watch_it(demo: &Demo, time: Duration) -> Result<String, Failure> {
     let mut sampler =
         Sampler::connect(monitor_setup(demo.conninfo().clone())).await.map_err(Failure::failed)?;
     let end = tokio::time::Instant::now() + time;
+    let settings = Settings::default();
+    let mut boards = Boards::new(settings.thresholds, settings.worker.fallback.as_secs_f64());
     loop {
         let samples = sampler.sample().await.map_err(|e| Failure::failed(e.loss()))?;
+        samples.iter().for_each(|sample| drop(boards.observe(sample)));
         if tokio::time::Instant::now() >= end {
-            return Ok(format!("{:#}", report::status(sampler.server(), &samples, &[])));
+            return Ok(format!("{:#}", report::status(sampler.server(), &samples, &[], &boards)));
         }
         let left = end - tokio::time::Instant::now();
         tokio::select! {

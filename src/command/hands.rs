@@ -202,7 +202,7 @@ async fn one(
         Intent::Jobs { .. } | Intent::Job { .. } | Intent::Plan { .. } => Ok(()),
         Intent::Quit | Intent::StopBulk | Intent::Pace { .. } | Intent::Play(_) => Ok(()),
         // the loop of the screen has done them
-        Intent::Copy(_) | Intent::Redraw | Intent::Suspend => Ok(()),
+        Intent::Copy(_) | Intent::Redraw | Intent::Suspend | Intent::Alarm(_) => Ok(()),
     };
     if let Err(error) = outcome {
         refused(sink, what(&intent), &error.to_string());
@@ -229,6 +229,6 @@ fn what(intent: &Intent) -> &'static str {
         Intent::Fault(_) => "inject a fault",
         Intent::Quit => "quit",
         Intent::Play(_) => "move through a recording",
-        Intent::Copy(_) | Intent::Redraw | Intent::Suspend => "this",
+        Intent::Copy(_) | Intent::Redraw | Intent::Suspend | Intent::Alarm(_) => "this",
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod pause;
 mod recorder;
 mod release;
 mod replay;
+mod runbook;
 pub mod screen;
 pub mod screenshot;
 mod settings;
@@ -94,6 +95,7 @@ fn run(cli: Cli) -> Outcome {
         Some(Command::RunNow(args)) => block_on(on_job::run(connect, JobAction::RunNow, args)),
         Some(Command::Drill(args)) => drill::run(connect, args),
         Some(Command::Replay(args)) => replay::run(connect, &args),
+        Some(Command::Runbook(args)) => runbook::run(connect, &args),
         Some(Command::Screenshot(args)) => screenshot::run(&args),
     }
 }

@@ -17,10 +17,10 @@ use tokio::sync::mpsc;
 use super::pause::Pause;
 use super::source::{Live, Source};
 use crate::app::{self, App, Msg};
-use crate::config::Keymap;
+use crate::config::{Alerts, Keymap};
 use crate::model::{ActionEvent, Event, Intent, Now, Stamped};
 use crate::monitor::Feed;
-use crate::term::{self, Colours, Guard, Pace, TerminalError};
+use crate::term::{self, Alarm, Colours, Guard, Pace, TerminalError};
 use crate::ui::{self, Theme, ThemeError, Themes};
 
 /// The screen is entered when the first connection succeeded or failed, but not later than this.
@@ -50,6 +50,8 @@ pub struct ScreenOptions {
     pub recorder: Option<Recorder>,
     /// Take the mouse: the wheel scrolls, a click selects.
     pub mouse: bool,
+    /// How an alert that fires is told outside the screen.
+    pub alerts: Alerts,
     /// The keys.
     pub keys: Keymap,
     /// Puts the other side to rest while the program is stopped, if there is another side.
@@ -71,6 +73,7 @@ impl ScreenOptions {
             start,
             recorder: None,
             mouse: false,
+            alerts: Alerts::default(),
             keys: Keymap::default(),
             pause: None,
             notes: Vec::new(),
@@ -153,6 +156,7 @@ pub(super) async fn play(source: Source, mut options: ScreenOptions) -> Result<E
     session.measure(&guard);
     let mut keys = EventStream::new();
     let mut zones = ui::Zones::default();
+    let mut alarm = Alarm::new(options.alerts);
     loop {
         let wait = session.pace.wait(session.start.elapsed());
         if wait.is_zero() {
@@ -205,6 +209,11 @@ pub(super) async fn play(source: Source, mut options: ScreenOptions) -> Result<E
             match intent {
                 Intent::Copy(text) => guard.copy(&text)?,
                 Intent::Redraw => guard.redraw()?,
+                Intent::Alarm(text) => {
+                    if let Some(bytes) = alarm.bytes(&text, session.start.elapsed()) {
+                        guard.ring(&bytes)?;
+                    }
+                }
                 Intent::Suspend => session.stop(&mut guard).await?,
                 _ => {}
             }
@@ -347,7 +356,7 @@ impl Session {
     fn take_at(&mut self, msg: Msg, now: Now) {
         self.pace.changed();
         for intent in app::update(&mut self.app, msg, now) {
-            if matches!(intent, Intent::Copy(_) | Intent::Redraw | Intent::Suspend) {
+            if matches!(intent, Intent::Copy(_) | Intent::Redraw | Intent::Suspend | Intent::Alarm(_)) {
                 self.own.push(intent);
                 continue;
             }

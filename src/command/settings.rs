@@ -133,6 +133,7 @@ pub(super) fn screen(found: &Found, looks: &Looks, start: Instant) -> ScreenOpti
     options.filled = settings.theme_background;
     options.ascii |= looks.ascii || settings.ascii;
     options.mouse = looks.mouse || settings.mouse;
+    options.alerts = settings.alerts;
     options.keys = settings.keys.clone();
     options
 }

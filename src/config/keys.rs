@@ -87,6 +87,8 @@ pub enum Action {
     ClaimPlan,
     /// Sends one wake-up.
     Wake,
+    /// Lists the alerts; each opens its runbook.
+    Alerts,
     /// Opens the fault menu.
     Faults,
     /// Changes the colours.
@@ -297,6 +299,13 @@ pub const KEYS: &[Binding] = &[
         "plan a claim without running it, and judge the plan",
     ),
     binding(Action::Wake, Scope::Everywhere, &[Key::Char('n')], ("wake-up", 4), "send one wake-up"),
+    binding(
+        Action::Alerts,
+        Scope::Everywhere,
+        &[Key::Char('!')],
+        HELP_ONLY,
+        "alerts, each with its runbook",
+    ),
     binding(Action::Faults, Scope::Demo, &[Key::Char('F')], ("faults", 1), "break something (demo only)"),
     binding(
         Action::NextLedger,

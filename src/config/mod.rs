@@ -12,5 +12,5 @@ mod target;
 
 pub use keymap::Keymap;
 pub use reader::ConfigError;
-pub use settings::{HandlerKind, Handling, Sampling, Settings, Thresholds, Worker};
+pub use settings::{Alerts, HandlerKind, Handling, Notify, Sampling, Settings, Thresholds, Worker};
 pub use target::Target;

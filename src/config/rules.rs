@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::reader::Value;
-use super::settings::HandlerKind;
+use super::settings::{HandlerKind, Notify};
 use crate::text::{clean, parse_keep, parse_time};
 
 type Checked<T> = Result<T, String>;
@@ -93,6 +93,19 @@ pub(super) fn handler(value: &Value) -> Checked<Option<HandlerKind>> {
 }
 
 const HANDLERS: &str = "is \"auto\", \"exec\", \"noop\" or \"simulate\"";
+
+/// A desktop notification by name.
+pub(super) fn notify(value: &Value) -> Checked<Notify> {
+    let Value::Text(text) = value else { return Err(NOTIFICATIONS.to_owned()) };
+    match text.as_str() {
+        "off" => Ok(Notify::Off),
+        "osc9" => Ok(Notify::Osc9),
+        "osc777" => Ok(Notify::Osc777),
+        _ => Err(NOTIFICATIONS.to_owned()),
+    }
+}
+
+const NOTIFICATIONS: &str = "is \"off\", \"osc9\" or \"osc777\"";
 
 /// A program and its arguments. One text would look as if a shell took it apart.
 pub(super) fn command(value: &Value) -> Checked<Vec<String>> {

@@ -23,6 +23,8 @@ pub struct Settings {
     pub read_only: bool,
     /// When a figure needs attention.
     pub thresholds: Thresholds,
+    /// How an alert that fires is told outside the screen.
+    pub alerts: Alerts,
     /// How the monitor samples.
     pub sampling: Sampling,
     /// How a worker behaves.
@@ -45,6 +47,7 @@ impl Default for Settings {
             show_payloads: false,
             read_only: false,
             thresholds: Thresholds::default(),
+            alerts: Alerts::default(),
             sampling: Sampling::default(),
             worker: Worker::default(),
             handling: Handling::default(),
@@ -76,6 +79,14 @@ pub struct Thresholds {
     pub fallback_share: f64,
     /// A sample older than this is called stale, seconds.
     pub stale_s: f64,
+    /// p99 of the open transactions of listeners, seconds: one in a transaction holds the notification queue.
+    pub listener_transaction_s: f64,
+    /// The warning share of the notification queue must have lasted this long before its alert fires, seconds.
+    pub queue_usage_for_s: f64,
+    /// So must a state that is broken or not, without a figure of its own, seconds.
+    pub broken_for_s: f64,
+    /// A firing alert is resolved after its figure was clearly good for this long, seconds.
+    pub resolve_after_s: f64,
 }
 
 impl Default for Thresholds {
@@ -90,8 +101,33 @@ impl Default for Thresholds {
             long_transaction_s: 30.0,
             fallback_share: 0.5,
             stale_s: 5.0,
+            listener_transaction_s: 5.0,
+            queue_usage_for_s: 600.0,
+            broken_for_s: 5.0,
+            resolve_after_s: 15.0,
         }
     }
+}
+
+/// Which desktop notification a terminal is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Notify {
+    /// None.
+    #[default]
+    Off,
+    /// OSC 9: iTerm2, WezTerm, Windows Terminal, kitty.
+    Osc9,
+    /// OSC 777: urxvt, foot, Ghostty, VTE.
+    Osc777,
+}
+
+/// How an alert that fires is told outside the screen. Both are off: nothing is written then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Alerts {
+    /// Ring the terminal's bell.
+    pub bell: bool,
+    /// Ask the terminal for a desktop notification.
+    pub notify: Notify,
 }
 
 /// How the monitor samples.

@@ -1,8 +1,8 @@
 //! Every setting of the file, in one table: it reads the file and prints the example.
 
 use super::reader::Value;
-use super::rules::{budget, command, handler, keep, limit, share, switch, time, whole, word};
-use super::settings::{HandlerKind, Settings};
+use super::rules::{budget, command, handler, keep, limit, notify, share, switch, time, whole, word};
+use super::settings::{HandlerKind, Notify, Settings};
 use crate::text::{keep_text, time_text};
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ pub(super) struct Setting {
 pub(super) const SECTIONS: &[(&str, &str)] = &[
     ("", ""),
     ("thresholds", "When a figure needs attention."),
+    ("alerts", "When an alert fires and is resolved, and whether it is told outside the screen."),
     ("sampling", "How the database is looked at. Every sample costs the server something."),
     ("worker", "How a drain worker behaves: the one inside the dashboard, and `pgwake work`."),
 ];
@@ -102,6 +103,14 @@ fn show_handler(handler: &Option<HandlerKind>) -> String {
     })
 }
 
+fn show_notify(notify: &Notify) -> String {
+    quoted(match notify {
+        Notify::Off => "off",
+        Notify::Osc9 => "osc9",
+        Notify::Osc777 => "osc777",
+    })
+}
+
 fn show_command(words: &[String]) -> String {
     format!("[{}]", words.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(", "))
 }
@@ -167,6 +176,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     row!("thresholds", "long_transaction", "A transaction older than this is listed.", thresholds.long_transaction_s, seconds, show_seconds),
     row!("thresholds", "fallback_share", "Share of jobs found without a wake-up, above which wake-ups do not arrive.", thresholds.fallback_share, share, show_share),
     row!("thresholds", "stale", "A sample older than this is called stale.", thresholds.stale_s, seconds, show_seconds),
+    row!("thresholds", "listener_transaction", "Open transactions of sessions that listen, p99: they hold the notification queue.", thresholds.listener_transaction_s, seconds, show_seconds),
+    row!("alerts", "bell", "Ring the terminal's bell when one fires.", alerts.bell, switch, show),
+    row!("alerts", "notify", "Ask the terminal for a desktop notification: \"off\", \"osc9\" or \"osc777\".", alerts.notify, notify, show_notify),
+    row!("alerts", "queue_usage_for", "How long the share of the notification queue that warns must last.", thresholds.queue_usage_for_s, seconds, show_seconds),
+    row!("alerts", "broken_for", "How long no worker, a locked table, a held NOTIFY lock or a deaf listener must last.", thresholds.broken_for_s, seconds, show_seconds),
+    row!("alerts", "resolve_after", "One that fires is resolved when its figure was clearly good for so long.", thresholds.resolve_after_s, seconds, show_seconds),
     row!("sampling", "interval", "Pause between two samples.", sampling.interval, interval, show_time),
     row!("sampling", "cap", "A count stops here and is shown as at least that.", sampling.cap, count, show),
     row!("sampling", "leases", "At most so many leases are listed.", sampling.leases, count, show),

@@ -92,6 +92,8 @@ pub enum Intent {
     Redraw,
     /// Stop the program as the shell's Ctrl-Z does. For the loop of the screen.
     Suspend,
+    /// An alert fired: tell it outside the screen, if that is switched on. For the loop of the screen.
+    Alarm(String),
     /// Move through a recording (replay only).
     Play(Play),
 }

@@ -3,11 +3,13 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::app::alerts::{Alert, Boards, Look, Phase, State, Verdict};
 use crate::model::{Backlog, Lease, Quality, Reading, Role, Sample, ScanReason, Server, WorkerRow};
 
 /// One object: the server, and one entry per ledger. What the slow lane reads is null where `backlogs` has no
-/// pass of a ledger.
-pub fn status(server: &Server, samples: &[Sample], backlogs: &[Backlog]) -> Value {
+/// pass of a ledger. `boards` has taken in what was sampled so far; of one sample alone an alert that must last
+/// is pending at most.
+pub fn status(server: &Server, samples: &[Sample], backlogs: &[Backlog], boards: &Boards) -> Value {
     json!({
         "server": {
             "address": server.address,
@@ -15,16 +17,18 @@ pub fn status(server: &Server, samples: &[Sample], backlogs: &[Backlog]) -> Valu
             "role": match server.role { Role::Primary => "primary", Role::Standby => "standby" },
             "read_only": server.read_only,
         },
-        "ledgers": samples.iter().map(|s| ledger(server, s, backlogs.iter().find(|b| b.ledger == s.ledger))).collect::<Vec<_>>(),
+        "ledgers": samples
+            .iter()
+            .map(|s| ledger(server, s, backlogs.iter().find(|b| b.ledger == s.ledger), boards))
+            .collect::<Vec<_>>(),
     })
 }
 
-fn ledger(server: &Server, s: &Sample, b: Option<&Backlog>) -> Value {
-    let e = &s.evidence;
-    let full_in = s.vitals.queue_usage.current().and_then(|u| e.full_in(*u));
+fn ledger(server: &Server, s: &Sample, b: Option<&Backlog>, boards: &Boards) -> Value {
+    let full_in = s.vitals.queue_usage.current().and_then(|u| s.evidence.full_in(*u));
     let facts = server.ledgers.iter().find(|l| l.name == s.ledger);
     let workers = s.workers.map(|rows| rows.iter().filter(|w| w.is_alive(s.taken_at)).count());
-    json!({
+    let mut out = json!({
         "ledger": s.ledger,
         "relation": facts.map(|f| &f.relation),
         "channel": facts.and_then(|f| f.channel.as_ref()),
@@ -37,7 +41,7 @@ fn ledger(server: &Server, s: &Sample, b: Option<&Backlog>) -> Value {
         "oldest_ready_job_age_seconds": reading(&s.vitals.oldest_ready),
         "next_scheduled_seconds": reading(&s.next_scheduled),
         "queue_usage": reading(&s.vitals.queue_usage),
-        "queue_growth_per_second": reading(&e.queue_growth),
+        "queue_growth_per_second": reading(&s.evidence.queue_growth),
         "queue_full_in_seconds": full_in,
         "claim_success_rate": reading(&s.vitals.claim_success),
         "claim_p99_ms": reading(&s.vitals.claim_p99_ms),
@@ -50,6 +54,19 @@ fn ledger(server: &Server, s: &Sample, b: Option<&Backlog>) -> Value {
         "workers_alive": reading(&workers),
         "workers": s.workers.value().map(|rows| rows.iter().map(|w| worker(w, s)).collect::<Vec<_>>()),
         "holders": s.holders.value(),
+        "alerts": boards.of(s).map(|(alert, state, look)| alarm(alert, state, look)).collect::<Vec<_>>(),
+        "cost": { "pass_ms": s.cost.pass_ms, "interval_ms": s.cost.interval_ms, "effective_ms": s.cost.effective_ms },
+    });
+    if let (Value::Object(out), Value::Object(more)) = (&mut out, evidence(s, b)) {
+        out.extend(more);
+    }
+    out
+}
+
+/// What holds the queue up, and what of it cannot be seen.
+fn evidence(s: &Sample, b: Option<&Backlog>) -> Value {
+    let e = &s.evidence;
+    json!({
         "notify_commit_lock": reading(&s.notify_lock),
         "connections": reading(&s.connections.map(|(used, max)| json!({ "used": used, "max": max }))),
         "sessions": reading(&s.sessions),
@@ -62,7 +79,6 @@ fn ledger(server: &Server, s: &Sample, b: Option<&Backlog>) -> Value {
         "inconsistent_rows": b.map(|b| reading(&b.inconsistent)),
         "notify_triggers": b.map(|b| reading(&b.triggers)),
         "table": b.map(|b| reading(&b.table)),
-        "cost": { "pass_ms": s.cost.pass_ms, "interval_ms": s.cost.interval_ms, "effective_ms": s.cost.effective_ms },
     })
 }
 
@@ -81,6 +97,35 @@ fn reading<T: Serialize>(r: &Reading<T>) -> Value {
     }
     if let Some(trouble) = r.trouble() {
         out["reason"] = json!(trouble.to_string());
+    }
+    out
+}
+
+/// One alert. `unknown` is an alert of which nothing was ever found, and of which nothing can be said now.
+fn alarm(alert: &Alert, state: State, look: Look<'_>) -> Value {
+    let judged = alert.judge(look);
+    let unknown = match judged.verdict {
+        Verdict::Unknown(why) => Some(why),
+        _ => None,
+    };
+    let since = match state.phase() {
+        Phase::Ok => None,
+        Phase::Pending { since } | Phase::Firing { since } | Phase::Resolved { at: since } => Some(since),
+    };
+    let word =
+        if state.phase() == Phase::Ok && unknown.is_some() { "unknown" } else { state.phase().word() };
+    let mut out = json!({
+        "name": alert.name,
+        "level": if alert.is_critical() { "critical" } else { "warning" },
+        "state": word,
+        "figure": judged.figure,
+        "must_last_seconds": alert.hold_s(look),
+    });
+    if let Some(since) = since {
+        out["since"] = json!(since);
+    }
+    if let Some(why) = unknown {
+        out["reason"] = json!(why);
     }
     out
 }
@@ -139,6 +184,30 @@ mod tests {
         assert_eq!(v["value"], Value::Null);
         assert_eq!(v["quality"], "unknown");
         assert_eq!(v["reason"], "no privilege");
+    }
+
+    #[test]
+    fn of_one_sample_what_has_to_last_is_pending_what_has_not_fires_and_what_was_not_read_is_unknown() {
+        let at = DateTime::UNIX_EPOCH;
+        let mut s = Sample::empty("jobs", at);
+        s.vitals.queue_usage = Reading::exact(0.2, at);
+        s.vitals.oldest_ready = Reading::exact(Some(75.0), at);
+        let mut boards = Boards::new(crate::config::Thresholds::default(), 30.0);
+        boards.observe(&s);
+        let all: Vec<Value> = boards.of(&s).map(|(a, state, look)| alarm(a, state, look)).collect();
+        let of = |name: &str| all.iter().find(|a| a["name"] == name).unwrap();
+        for (name, state) in [
+            ("queue-usage", "pending"),
+            ("queue-full", "ok"),
+            ("oldest-ready", "firing"),
+            ("claim-slow", "unknown"),
+        ] {
+            assert_eq!(of(name)["state"], state, "{name}");
+        }
+        assert_eq!(of("queue-usage")["must_last_seconds"], 600.0);
+        assert_eq!(of("oldest-ready")["figure"], "75.0s");
+        assert_eq!(of("claim-slow")["reason"], "not read yet");
+        assert_eq!(of("claim-slow")["figure"], "—");
     }
 
     #[test]

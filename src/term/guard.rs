@@ -147,6 +147,17 @@ impl Guard {
         execute!(self.terminal.backend_mut(), CopyToClipboard::to_clipboard_from(text))
     }
 
+    /// Writes what an [`Alarm`](super::Alarm) made, between two frames.
+    pub fn ring(&mut self, bytes: &str) -> io::Result<()> {
+        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        if !ENTERED.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let out = self.terminal.backend_mut();
+        out.write_all(bytes.as_bytes())?;
+        io::Write::flush(out)
+    }
+
     /// Draws one frame, as one synchronised update where the terminal knows that.
     pub fn draw(&mut self, render: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,6 @@
 //! The real terminal: entering and leaving it, what is typed, and when to draw.
 
+mod alarm;
 mod colours;
 mod guard;
 mod input;
@@ -7,6 +8,7 @@ mod job;
 mod locale;
 mod pace;
 
+pub use alarm::Alarm;
 pub use colours::{Colours, colours};
 pub use guard::{Guard, TerminalError, is_alive, panicked, watch_panics};
 pub use input::message;

@@ -121,6 +121,9 @@ fn parts(ui: Ui<'_>, room: usize) -> Vec<Part> {
     if let Some(playing) = app.playing() {
         out.push(part(0, true, vec![(replay(playing), ui.style(Role::Frozen))]));
     }
+    if let Some(pieces) = alerts(ui) {
+        out.push(part(1, true, pieces));
+    }
     out.push(part(4, true, listener(ui, room)));
     if let Some(pieces) = worker(ui) {
         out.push(part(5, true, pieces));
@@ -141,6 +144,21 @@ fn parts(ui: Ui<'_>, room: usize) -> Vec<Part> {
     }
     out.push(part(3, true, vec![(app.clock(ui.now.wall), text)]));
     out
+}
+
+/// How many alerts fire, of all ledgers, and the key that lists them; else how many may soon.
+fn alerts(ui: Ui<'_>) -> Option<Vec<Piece>> {
+    let ledgers = &ui.app.world().ledgers;
+    let firing: Vec<_> = ledgers.iter().flat_map(|l| l.alerts.firing()).collect();
+    let key = ui.app.keys().key_text(Action::Alerts);
+    let key = if key.is_empty() { key } else { format!(" {key}") };
+    let plural = |n: usize| if n == 1 { "alert" } else { "alerts" };
+    if let Some(level) = firing.iter().map(|a| a.level).max() {
+        let text = format!("{} {} {}", symbol(level), firing.len(), plural(firing.len()));
+        return Some(vec![(text, ui.style(Role::of(level))), (key, ui.style(Role::Key))]);
+    }
+    let pending: usize = ledgers.iter().map(|l| l.alerts.pending()).sum();
+    (pending > 0).then(|| vec![(format!("○ {pending} pending"), ui.style(Role::Dim))])
 }
 
 /// Whether wake-ups can reach this program.

@@ -1,6 +1,7 @@
 //! The screen as a whole: what events and keys make of it, and how it looks.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+mod alerts;
 mod diagnosis;
 mod evidence;
 #[path = "../support/fixtures.rs"]

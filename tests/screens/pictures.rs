@@ -245,6 +245,10 @@ fn dialogs() {
     for size in SIZES {
         picture("dialog_palette", &busy(), ":rel", size, &dark());
     }
+    for size in SIZES {
+        picture("dialog_alerts", &stuck(), "a", size, &dark());
+        picture("dialog_runbook", &stuck(), "a\n", size, &dark());
+    }
     picture("dialog_palette_nothing", &busy(), ":zzzz", (60, 18), &dark());
     let mut app = busy();
     press(&mut app, Key::Char('R'));

@@ -60,6 +60,10 @@ fn apps() -> &'static [App] {
                 "3/ma",
                 "4sS",
                 "6/x\n",
+                "a",
+                "ajjjjjjjjjjjjjjjjj",
+                "a\njjjjjjjjjjjjjjjjjjjj",
+                "aj\n",
             ] {
                 let mut app = state.clone();
                 for c in keys.chars() {

@@ -431,19 +431,6 @@ fn the_log_follows_the_newest_until_somebody_moves() {
 }
 
 #[test]
-fn a_change_of_a_vital_sign_is_told_once_in_each_direction() {
-    let mut app = connected(setup());
-    for (t, oldest) in [(1, 1.0), (2, 75.0), (3, 80.0), (4, 2.0)] {
-        let mut s = quiet(t);
-        s.vitals.oldest_ready = Reading::exact(Some(oldest), s.taken_at);
-        send(&mut app, t as f64, Event::Sample(Box::new(s)));
-    }
-    let told: Vec<&str> =
-        app.live().log.newest().map(|l| l.text.as_str()).filter(|t| t.contains("oldest ready")).collect();
-    assert_eq!(told, ["jobs: oldest ready is ok again", "jobs: oldest ready needs attention"]);
-}
-
-#[test]
 fn a_filter_is_typed_kept_and_cleared_and_the_cursor_stays_on_its_row() {
     let mut app = busy();
     keys(&mut app, "3jjj/mw4");

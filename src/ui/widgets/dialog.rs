@@ -5,8 +5,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::lease::{expiry, heartbeat, seconds};
-use super::{details, on_job, plan, release, session};
+use super::{alerts, details, on_job, plan, release, session};
 use crate::app::Screen;
+use crate::app::alerts::ALERTS;
 use crate::app::dialog::{Bulk, BulkPhase, Dialog, FAULT_KEYS};
 use crate::app::events::leases;
 use crate::config::keys::Action;
@@ -69,6 +70,16 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, dialog: &Dia
             rows.push(Vec::new());
             rows.push(keys(ui, &[("Enter", "yes"), ("Esc", "no")]));
             (ask.title.clone(), rows, Role::Warn)
+        }
+        Dialog::Alerts { at } => {
+            let room = usize::from(area.height.saturating_sub(2));
+            let of = ui.app.ledger().map(|l| format!(" of {}", l.name)).unwrap_or_default();
+            (format!("Alerts{of}"), alerts::list(ui, *at, cells, room), Role::Focus)
+        }
+        Dialog::Runbook { alert, top, .. } => {
+            let room = usize::from(area.height.saturating_sub(2));
+            let rows = ALERTS.get(*alert).map(|a| alerts::runbook(ui, a, *top, cells, room));
+            (alerts::title(*alert), rows.unwrap_or_default(), Role::Focus)
         }
         Dialog::Faults { list, at } => {
             ("Break something".to_owned(), fault_rows(ui, list, *at, cells), Role::Warn)

@@ -1,5 +1,6 @@
 //! Parts that several screens are made of.
 
+pub(super) mod alerts;
 pub(super) mod backlog;
 pub(super) mod chart;
 pub(super) mod details;
