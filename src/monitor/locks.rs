@@ -9,9 +9,9 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::probes::first;
-use crate::model::{Hidden, LockWait, NotifyLock, Session as Listed, SessionMark, TableLock};
+use crate::model::{LockWait, NotifyLock, Session as Listed, SessionMark, TableLock};
 use crate::pg::{Error, Fields, Session};
-use crate::text::{clean, quote_ident, without_literals};
+use crate::text::{clean, without_literals};
 
 /// Sessions listed at most.
 const SESSIONS: i64 = 100;
@@ -25,11 +25,18 @@ const TABLE_LOCKS: i64 = 20;
 const IDLE: Duration = Duration::from_secs(5);
 
 /// What the server shows in the place of a statement that this role may not see.
-const HIDDEN: &str = "<insufficient privilege>";
+pub(super) const HIDDEN: &str = "<insufficient privilege>";
 
 /// The lock on which commits that notified queue up (manual: pg_locks; the object is database 0).
 const NOTIFY: &str =
     "l.locktype = 'object' and l.classid = 'pg_database'::regclass and l.objid = 0 and l.database = 0";
+
+/// Locks on one of the relations of $1 that conflict with a claim, of others than this session.
+const AGAINST_CLAIMS: &str = "l.locktype = 'relation' \
+     and l.mode in ('AccessExclusiveLock', 'ExclusiveLock', 'ShareRowExclusiveLock', 'ShareLock') \
+     and l.relation = any (array(select to_regclass(r)::oid from unnest($1::text[]) r)) \
+     and l.database = (select oid from pg_database where datname = current_database()) \
+     and l.pid is distinct from pg_backend_pid()";
 
 fn text(row: &Row, at: usize) -> Result<Option<String>, Error> {
     Ok(row.field::<Option<&str>>(at)?.map(clean))
@@ -50,13 +57,34 @@ fn pids(row: &Row, at: usize) -> Result<Vec<i32>, Error> {
     Ok(pids)
 }
 
-/// Sessions whose state is hidden from this role, and the role.
-pub(super) async fn hidden(session: &Session) -> Result<Hidden, Error> {
-    let sql = "select (select count(*) from pg_stat_activity where query = $1), current_user::text";
-    let row = first(session.rows(sql, &[(&HIDDEN, Type::TEXT)]).await?)?;
-    Ok(Hidden {
-        sessions: u64::try_from(row.field::<i64>(0)?).unwrap_or(0),
-        role: quote_ident(&clean(row.field(1)?)),
+/// What one cheap look at `pg_locks` and the catalog tells: whether the dear statements are worth asking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Quick {
+    /// Whether somebody has the NOTIFY commit lock or waits for it.
+    pub notify: bool,
+    /// Whether anybody waits for any lock.
+    pub waits: bool,
+    /// Whether a ledger's table is locked against claims, or somebody wants it to be.
+    pub tables: bool,
+    /// For each relation, whether row security hides rows from this role.
+    pub row_security: Vec<bool>,
+}
+
+/// See [`Quick`]. It reads the catalog and `pg_locks` only: those do not wait behind the locks they tell of.
+pub(super) async fn quick(session: &Session, relations: &[String]) -> Result<Quick, Error> {
+    let sql = format!(
+        "select coalesce(bool_or({NOTIFY}), false), coalesce(bool_or(not l.granted), false),
+                coalesce(bool_or({AGAINST_CLAIMS}), false),
+                array(select coalesce(row_security_active(to_regclass(r)), false)
+                      from unnest($1::text[]) with ordinality as r(r, n) order by n)
+         from pg_locks l"
+    );
+    let row = first(session.rows(&sql, &[(&relations, Type::TEXT_ARRAY)]).await?)?;
+    Ok(Quick {
+        notify: row.field(0)?,
+        waits: row.field(1)?,
+        tables: row.field(2)?,
+        row_security: row.field(3)?,
     })
 }
 
@@ -90,15 +118,10 @@ pub(super) async fn notify_lock(session: &Session) -> Result<NotifyLock, Error> 
     })
 }
 
-/// Sessions with a long or idle transaction, that probably listen, that do not read, that wait for a lock, or
-/// that others wait for. Of other databases only those that hold up the whole server: its notification
-/// queue, its commit lock, or somebody here. A listener that proves itself with a heartbeat has another last
-/// statement; those of this program bear it in their name.
-pub(super) async fn sessions(session: &Session, long: Duration) -> Result<Vec<Listed>, Error> {
-    let sql = format!(
-        "with here as materialized (
-           select oid from pg_database where datname = current_database()
-         ), l as materialized (
+/// Who waits for which lock and behind whom, and who has the NOTIFY commit lock.
+fn waits() -> String {
+    format!(
+        ", l as materialized (
            select l.*, {NOTIFY} as notify, (to_jsonb(l) ->> 'waitstart')::timestamptz as since
            from pg_locks l where not l.granted or ({NOTIFY})
          ), w as materialized (
@@ -108,39 +131,70 @@ pub(super) async fn sessions(session: &Session, long: Duration) -> Result<Vec<Li
            select distinct unnest(by) as pid from w
          ), n as materialized (
            select pid, bool_or(granted) as has from l where notify group by pid
-         ), s as (
+         )"
+    )
+}
+
+/// The columns about waits.
+const WAITING: &str = "\
+    n.has, w.pid is not null, s.backend_start,
+    case when w.notify then 'NOTIFY commit lock'
+         when w.locktype in ('transactionid', 'tuple') then 'a row'
+         when w.locktype = 'relation' then 'table ' || coalesce(
+            (select n.nspname || '.' || c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+             where c.oid = w.relation and w.database = (select oid from here)), w.relation::text)
+            || ' (' || w.mode || ')'
+         else w.locktype || ' (' || w.mode || ')' end,
+    extract(epoch from clock_timestamp() - w.since)::float8, w.by,
+    case when 0 = any (w.by) then
+      (select p.gid from pg_locks g
+       join pg_locks t on t.locktype = 'transactionid' and t.pid is null
+                      and t.virtualtransaction = g.virtualtransaction
+       join pg_prepared_xacts p on p.transaction = t.transactionid
+       where g.pid is null and g.granted
+         and (g.transactionid = w.transactionid or (g.relation = w.relation and g.database = w.database))
+       limit 1) end";
+
+/// Sessions with a long or idle transaction, that probably listen, or that do not read; with `waits` also
+/// those that wait for a lock, and those that others wait for. Of other databases only those that hold up
+/// the whole server: its notification queue, its commit lock, or somebody here. A listener that proves
+/// itself with a heartbeat has another last statement; those of this program bear it in their name.
+pub(super) async fn sessions(session: &Session, long: Duration, with: bool) -> Result<Vec<Listed>, Error> {
+    let ctes = if with { waits() } else { String::new() };
+    let (blocks, columns, joins, more) = if with {
+        (
+            "exists (select from b where b.pid = a.pid)",
+            WAITING,
+            "left join w on w.pid = s.pid left join n on n.pid = s.pid",
+            "or s.blocks or n.pid is not null or (w.pid is not null and s.is_here)",
+        )
+    } else {
+        (
+            "false",
+            "null::bool, false, s.backend_start, null::text, null::float8, null::int4[], null::text",
+            "",
+            "",
+        )
+    };
+    let sql = format!(
+        "with here as materialized (
+           select oid from pg_database where datname = current_database()
+         ){ctes}, s as (
            select a.*, coalesce(query ilike 'listen%' or application_name like '%/listen%', false) as listens,
                   coalesce(wait_event = 'ClientWrite' and (xact_start is not null or backend_xmin is not null), false) as deaf,
                   coalesce(state like 'idle in transaction%' and state_change < now() - make_interval(secs => $4), false) as idle,
                   coalesce(xact_start < now() - make_interval(secs => $1), false) as long,
-                  datid = (select oid from here) as is_here,
-                  exists (select from b where b.pid = a.pid) as blocks
+                  datid = (select oid from here) as is_here, {blocks} as blocks
            from pg_stat_activity a where a.pid <> pg_backend_pid()
          )
          select s.pid, s.usename::text, coalesce(nullif(s.application_name, ''), s.backend_type, ''), s.state,
                 case when s.wait_event is not null then s.wait_event_type || '/' || s.wait_event end,
                 extract(epoch from now() - s.xact_start)::float8, left(s.query, 200),
                 case when not s.is_here then s.datname::text end, coalesce(s.query = $5, false),
-                s.long, s.listens, s.deaf, s.idle, s.blocks, n.has, w.pid is not null, s.backend_start,
-                case when w.notify then 'NOTIFY commit lock'
-                     when w.locktype in ('transactionid', 'tuple') then 'a row'
-                     when w.locktype = 'relation' then 'table ' || coalesce(
-                        (select n.nspname || '.' || c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
-                         where c.oid = w.relation and w.database = (select oid from here)), w.relation::text)
-                        || ' (' || w.mode || ')'
-                     else w.locktype || ' (' || w.mode || ')' end,
-                extract(epoch from clock_timestamp() - w.since)::float8, w.by,
-                case when 0 = any (w.by) then
-                  (select p.gid from pg_locks g
-                   join pg_locks t on t.locktype = 'transactionid' and t.pid is null
-                                  and t.virtualtransaction = g.virtualtransaction
-                   join pg_prepared_xacts p on p.transaction = t.transactionid
-                   where g.pid is null and g.granted
-                     and (g.transactionid = w.transactionid or (g.relation = w.relation and g.database = w.database))
-                   limit 1) end
-         from s left join w on w.pid = s.pid left join n on n.pid = s.pid
+                s.long, s.listens, s.deaf, s.idle, s.blocks, {columns}
+         from s {joins}
          where (s.is_here and s.backend_type = 'client backend' and (s.long or s.listens or s.deaf or s.idle))
-            or (s.listens and s.long) or s.deaf or s.blocks or n.pid is not null or (w.pid is not null and s.is_here)
+            or (s.listens and s.long) or s.deaf {more}
          order by s.xact_start nulls last, s.pid
          limit $2"
     );
@@ -194,57 +248,39 @@ fn listed(row: &Row) -> Result<Listed, Error> {
     })
 }
 
-/// What is known of one table.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Table {
-    /// Locks against claims or readers.
-    pub locks: Vec<TableLock>,
-    /// Whether row security hides rows from this role.
-    pub row_security: bool,
-}
-
-/// Locks on the tables of `relations` that conflict with claims, and whether row security is active; one
-/// entry for each relation, in their order. It reads the catalog and `pg_locks` only: those do not wait
-/// behind the lock they tell of.
-pub(super) async fn tables(session: &Session, relations: &[String]) -> Result<Vec<Table>, Error> {
-    let sql = "with r as materialized (
-           select n, to_regclass(name) as oid from unnest($1::text[]) with ordinality as r(name, n)
-         ), l as materialized (
+/// Locks on the tables of `relations` that conflict with claims; one entry for each, in their order.
+pub(super) async fn tables(session: &Session, relations: &[String]) -> Result<Vec<Vec<TableLock>>, Error> {
+    let sql = format!(
+        "with l as materialized (
            select l.*, (to_jsonb(l) ->> 'waitstart')::timestamptz as since
-           from pg_locks l
-           where l.locktype = 'relation' and l.relation in (select oid from r)
-             and l.database = (select oid from pg_database where datname = current_database())
-             and l.mode in ('AccessExclusiveLock', 'ExclusiveLock', 'ShareRowExclusiveLock', 'ShareLock')
-             and l.pid is distinct from pg_backend_pid()
+           from pg_locks l where {AGAINST_CLAIMS}
            order by since nulls first limit $2
          )
-         select r.n, coalesce(row_security_active(r.oid), false), l.relation is not null, l.pid,
+         select r.n, l.pid,
                 (select p.gid from pg_locks t join pg_prepared_xacts p on p.transaction = t.transactionid
                  where l.pid is null and t.pid is null and t.locktype = 'transactionid'
                    and t.virtualtransaction = l.virtualtransaction limit 1),
                 coalesce(nullif(a.application_name, ''), a.backend_type, ''), l.granted, l.mode,
                 extract(epoch from clock_timestamp() - case when l.granted then a.xact_start else l.since end)::float8,
                 case when not l.granted then pg_blocking_pids(l.pid) end, left(a.query, 200)
-         from r left join l on l.relation = r.oid left join pg_stat_activity a on a.pid = l.pid
-         order by r.n, l.granted desc nulls last, l.since nulls last";
-    let rows = session.rows(sql, &[(&relations, Type::TEXT_ARRAY), (&TABLE_LOCKS, Type::INT8)]).await?;
-    let mut out = vec![Table::default(); relations.len()];
+         from unnest($1::text[]) with ordinality as r(name, n)
+         join l on l.relation = to_regclass(r.name) left join pg_stat_activity a on a.pid = l.pid
+         order by r.n, l.granted desc, l.since nulls last"
+    );
+    let rows = session.rows(&sql, &[(&relations, Type::TEXT_ARRAY), (&TABLE_LOCKS, Type::INT8)]).await?;
+    let mut out = vec![Vec::new(); relations.len()];
     for row in &rows {
         let n = usize::try_from(row.field::<i64>(0)?).unwrap_or(0);
         let Some(table) = n.checked_sub(1).and_then(|i| out.get_mut(i)) else { continue };
-        table.row_security = row.field(1)?;
-        if !row.field::<bool>(2)? {
-            continue;
-        }
-        table.locks.push(TableLock {
-            pid: row.field(3)?,
-            prepared: text(row, 4)?,
-            application: text(row, 5)?.unwrap_or_default(),
-            granted: row.field(6)?,
-            mode: text(row, 7)?.unwrap_or_default(),
-            seconds: row.field(8)?,
-            by: pids(row, 9)?,
-            query: statement(row, 10)?,
+        table.push(TableLock {
+            pid: row.field(1)?,
+            prepared: text(row, 2)?,
+            application: text(row, 3)?.unwrap_or_default(),
+            granted: row.field(4)?,
+            mode: text(row, 5)?.unwrap_or_default(),
+            seconds: row.field(6)?,
+            by: pids(row, 7)?,
+            query: statement(row, 8)?,
         });
     }
     Ok(out)

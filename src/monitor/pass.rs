@@ -9,13 +9,13 @@ use tokio::join;
 
 use super::flow::{Counted, Workers, flow};
 use super::held::{Held, holders};
-use super::locks::{self, Table};
+use super::locks;
 use super::probes;
 use crate::config::{Sampling, Thresholds};
 use crate::ledger::{self, CappedCounts, LeaseRow, Ledger};
 use crate::model::{
     Cost, Counts, Evidence, Hidden, LockedRows, NotifyLock, Quality, Reading, Sample, Session as Listed,
-    Trouble, Vitals, WorkerRow,
+    TableLock, Trouble, Vitals, WorkerRow,
 };
 use crate::pg::{Error, Session};
 
@@ -53,12 +53,12 @@ struct Asked {
 /// What the server's probes answered.
 struct ServerAsked {
     usage: Result<f64, Error>,
-    connections: Result<(i64, i64), Error>,
+    connections: Result<((i64, i64), Hidden), Error>,
     lock: Result<NotifyLock, Error>,
     sessions: Result<Vec<Listed>, Error>,
     backends: Result<Vec<(String, i32)>, Error>,
-    hidden: Result<Hidden, Error>,
-    tables: Result<Vec<Table>, Error>,
+    tables: Result<Vec<Vec<TableLock>>, Error>,
+    row_security: Result<Vec<bool>, Error>,
 }
 
 async fn ask(session: &Session, l: &Ledger, s: &Sampling, look: bool) -> Asked {
@@ -77,16 +77,33 @@ async fn ask(session: &Session, l: &Ledger, s: &Sampling, look: bool) -> Asked {
 
 async fn ask_server(session: &Session, ledgers: &[Ledger], long: Duration) -> ServerAsked {
     let relations: Vec<String> = ledgers.iter().map(|l| l.profile().relation()).collect();
-    let (usage, connections, lock, sessions, backends, hidden, tables) = join!(
+    let (usage, connections, quick, sessions, backends) = join!(
         probes::queue_usage(session),
         probes::connections(session),
-        locks::notify_lock(session),
-        locks::sessions(session, long),
+        locks::quick(session, &relations),
+        locks::sessions(session, long, false),
         probes::backends(session),
-        locks::hidden(session),
-        locks::tables(session, &relations),
     );
-    ServerAsked { usage, connections, lock, sessions, backends, hidden, tables }
+    let free = || vec![Vec::new(); relations.len()];
+    let (lock, sessions, tables, row_security) = match quick {
+        Ok(quick) => {
+            // a second round trip only where somebody waits or holds something
+            let (lock, waiting, tables) = join!(
+                async {
+                    let ask = quick.notify;
+                    if ask { locks::notify_lock(session).await } else { Ok(NotifyLock::default()) }
+                },
+                async {
+                    let ask = quick.waits || quick.notify;
+                    if ask { Some(locks::sessions(session, long, true).await) } else { None }
+                },
+                async { if quick.tables { locks::tables(session, &relations).await } else { Ok(free()) } },
+            );
+            (lock, waiting.unwrap_or(sessions), tables, Ok(quick.row_security))
+        }
+        Err(e) => (Err(e.again()), sessions, Err(e.again()), Err(e)),
+    };
+    ServerAsked { usage, connections, lock, sessions, backends, tables, row_security }
 }
 
 /// One pass over all ledgers. The statements go out together, so a pass takes one round trip and the sum
@@ -141,12 +158,13 @@ pub(super) fn reading<T>(asked: Result<T, Error>, at: DateTime<Utc>) -> Reading<
     }
 }
 
-/// Whether due rows stayed in the pass before, so that it is worth asking who has them locked; also when there
-/// was none.
+/// Whether due rows stayed in the pass before while nothing was finished, so that it is worth asking who has
+/// them locked; also when there was none.
 fn stays(memories: &Memories, ledger: &str) -> bool {
     let Some(last) = memories.get(ledger).and_then(|m| m.last.as_ref()) else { return true };
-    last.vitals.oldest_ready.current().copied().flatten().is_some_and(|s| s >= STAYS)
-        || last.counts.expired.current().is_some_and(|n| *n > 0)
+    let waits = last.vitals.oldest_ready.current().copied().flatten().is_some_and(|s| s >= STAYS)
+        || last.counts.expired.current().is_some_and(|n| *n > 0);
+    waits && last.flow.done.current().is_none_or(|done| *done <= 0.0)
 }
 
 /// By how much the queue fills, from what it was up to [`GROWTH`] ago. A value that is not known makes a gap.
@@ -172,24 +190,22 @@ fn evidence(
     (server, at): (&ServerAsked, usize),
     now: DateTime<Utc>,
 ) -> Evidence {
-    let table = |r: &Result<Vec<Table>, Error>| match r {
-        Ok(all) => Ok(all.get(at).cloned().unwrap_or_default()),
-        Err(e) => Err(e.trouble()),
-    };
-    let (table_locks, row_security) = match table(&server.tables) {
-        Ok(t) => (Reading::exact(t.locks, now), Reading::exact(t.row_security, now)),
-        Err(why) => (Reading::unknown(why.clone()), Reading::unknown(why)),
-    };
+    fn one<T: Clone>(asked: &Result<Vec<T>, Error>, at: usize, now: DateTime<Utc>) -> Reading<T> {
+        match asked {
+            Ok(all) => all.get(at).map_or_else(Reading::default, |one| Reading::exact(one.clone(), now)),
+            Err(e) => Reading::unknown(e.trouble()),
+        }
+    }
     Evidence {
-        table_locks,
-        row_security,
+        table_locks: one(&server.tables, at, now),
+        row_security: one(&server.row_security, at, now),
         locked_rows: match locked {
             Some(asked) => reading(asked, now),
-            None => Reading::unknown(Trouble::NotHere("no due row stays".to_owned())),
+            None => Reading::unknown(Trouble::NotHere("due rows do not stay".to_owned())),
         },
         queue_growth: growth(memory, &server.usage, now),
-        hidden: match &server.hidden {
-            Ok(hidden) => Reading::exact(hidden.clone(), now),
+        hidden: match &server.connections {
+            Ok((_, hidden)) => Reading::exact(hidden.clone(), now),
             Err(e) => Reading::unknown(e.trouble()),
         },
     }
@@ -321,7 +337,7 @@ fn build(
         }
         .or_last(&last.notify_lock),
         connections: match &server.connections {
-            Ok(pair) => Reading::exact(*pair, now),
+            Ok((pair, _)) => Reading::exact(*pair, now),
             Err(e) => Reading::unknown(e.trouble()),
         }
         .or_last(&last.connections),

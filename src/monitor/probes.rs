@@ -6,8 +6,10 @@ use chrono::{DateTime, Utc};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use super::locks::HIDDEN;
+use crate::model::Hidden;
 use crate::pg::{Error, Fields, Session};
-use crate::text::clean;
+use crate::text::{clean, quote_ident};
 
 /// Backends whose application_name is looked at for holders, at most.
 const BACKENDS: i64 = 1000;
@@ -64,21 +66,25 @@ pub(super) async fn queue_usage(session: &Session) -> Result<f64, Error> {
     first(session.rows("select pg_notification_queue_usage()", &[]).await?)?.field(0)
 }
 
-/// Client sessions and max_connections. Without pg_read_all_stats the kind of other roles' backends is hidden:
-/// those that are in a database under a role are counted.
-pub(super) async fn connections(session: &Session) -> Result<(i64, i64), Error> {
+/// Client sessions and max_connections; and how many sessions are hidden from this role, with its name.
+/// Without pg_read_all_stats the kind of other roles' backends is hidden too: those that are in a database
+/// under a role are counted.
+pub(super) async fn connections(session: &Session) -> Result<((i64, i64), Hidden), Error> {
     let row = first(
         session
             .rows(
-                "select (select count(*) from pg_stat_activity
-                     where backend_type = 'client backend'
-                        or (backend_type is null and usesysid is not null and datid is not null)),
-                    current_setting('max_connections')::bigint",
-                &[],
+                "select count(*) filter (where backend_type = 'client backend'
+                           or (backend_type is null and usesysid is not null and datid is not null)),
+                        current_setting('max_connections')::bigint,
+                        count(*) filter (where query = $1), current_user::text
+                 from pg_stat_activity",
+                &[(&HIDDEN, Type::TEXT)],
             )
             .await?,
     )?;
-    Ok((row.field(0)?, row.field(1)?))
+    let sessions = u64::try_from(row.field::<i64>(2)?).unwrap_or(0);
+    let hidden = Hidden { sessions, role: quote_ident(&clean(row.field(3)?)) };
+    Ok(((row.field(0)?, row.field(1)?), hidden))
 }
 
 /// application_name and pid of this database's sessions: a holder whose name is there has a backend.

@@ -77,6 +77,15 @@ impl Error {
         }
     }
 
+    /// The same once more, for a second figure of the statement that failed.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        match self {
+            Self::Deadline(d) => Self::Deadline(*d),
+            other => Self::Statement(other.loss()),
+        }
+    }
+
     /// As the trouble of a reading.
     pub fn trouble(&self) -> Trouble {
         match self {
