@@ -180,7 +180,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     row!("alerts", "bell", "Ring the terminal's bell when one fires.", alerts.bell, switch, show),
     row!("alerts", "notify", "Ask the terminal for a desktop notification: \"off\", \"osc9\" or \"osc777\".", alerts.notify, notify, show_notify),
     row!("alerts", "queue_usage_for", "How long the share of the notification queue that warns must last.", thresholds.queue_usage_for_s, seconds, show_seconds),
-    row!("alerts", "broken_for", "How long no worker, a locked table, a held NOTIFY lock or a deaf listener must last.", thresholds.broken_for_s, seconds, show_seconds),
+    row!("alerts", "broken_for", "How long no worker, a locked table, a held NOTIFY lock, a deaf listener or failing claims must last.", thresholds.broken_for_s, seconds, show_seconds),
     row!("alerts", "resolve_after", "One that fires is resolved when its figure was clearly good for so long.", thresholds.resolve_after_s, seconds, show_seconds),
     row!("sampling", "interval", "Pause between two samples.", sampling.interval, interval, show_time),
     row!("sampling", "cap", "A count stops here and is shown as at least that.", sampling.cap, count, show),

@@ -111,3 +111,40 @@ impl Boards {
         states.map(move |(alert, state)| (alert, state, look))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{NotifyLock, Reading};
+
+    fn blocked(t: i64) -> Sample {
+        let at = DateTime::UNIX_EPOCH + TimeDelta::seconds(t);
+        let mut s = Sample::empty("jobs", at);
+        s.notify_lock = Reading::exact(NotifyLock { holder: Some(7), waiters: 2 }, at);
+        s
+    }
+
+    /// The second at which it fires, of samples taken at these.
+    fn fires(times: &[i64]) -> Option<i64> {
+        let mut boards = Boards::new(Thresholds::default(), 30.0);
+        times.iter().copied().find(|t| boards.observe(&blocked(*t)).iter().any(|c| c.fired))
+    }
+
+    #[test]
+    fn what_lay_in_a_gap_is_no_time_in_the_condition() {
+        assert_eq!(fires(&[0, 1, 2, 3, 4, 5, 6]), Some(5));
+        assert_eq!(fires(&[0, 60, 61, 62, 63, 64, 65, 66]), Some(65), "a minute that nobody saw");
+        assert_eq!(fires(&[100, 0, 1, 2, 3, 4, 5]), Some(5), "a clock that went back");
+        assert_eq!(fires(&[0, 4, 8]), Some(8), "a rare sample is no gap");
+    }
+
+    #[test]
+    fn ledgers_do_not_share_their_alerts() {
+        let mut boards = Boards::new(Thresholds::default(), 30.0);
+        (0..9).for_each(|t| drop(boards.observe(&blocked(t))));
+        let other = Sample { ledger: "outbox".into(), ..blocked(9) };
+        boards.observe(&other);
+        let firing = |s: &Sample| boards.of(s).filter(|(_, state, _)| state.phase().is_firing()).count();
+        assert_eq!((firing(&blocked(9)), firing(&other)), (1, 0));
+    }
+}

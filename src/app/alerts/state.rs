@@ -178,6 +178,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn it_fires_only_after_its_condition_was_seen_for_its_time(list in samples(), hold in 0.0f64..15.0) {
             let (mut state, mut t, mut seen, mut before_bad) = (State::default(), 0.0, 0.0, false);

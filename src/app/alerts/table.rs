@@ -46,7 +46,8 @@ macro_rules! alert {
 }
 
 /// Every alert, in the order shown: what stops the queue before what slows it down. Limits, and the times where
-/// one is named, are those of the contract's starting values; the others hold for `broken_for`.
+/// one is named, are those of the contract's starting values; the others hold for `broken_for`. Shares of a
+/// minute's jobs and claims are shares of few just after the start, so they have to last as well.
 #[rustfmt::skip]
 pub static ALERTS: &[Alert] = &[
     alert!("table-locked", "table locked", Critical, table_locked, broken),
@@ -56,10 +57,10 @@ pub static ALERTS: &[Alert] = &[
     alert!("queue-usage", "notification queue grows", Warn, |l| usage(l, l.limits.queue_usage_warn), |l| l.limits.queue_usage_for_s),
     alert!("oldest-ready", "oldest ready job is late", Warn, |l| above(&l.sample.vitals.oldest_ready, l.limits.oldest_ready_s, age), at_once),
     alert!("leases-expired", "leases stay expired", Warn, expired, |l| l.fallback_s),
-    alert!("claim-success", "claims find rows locked", Warn, claim_success, at_once),
+    alert!("claim-success", "claims find rows locked", Warn, claim_success, broken),
     alert!("claim-slow", "claims are slow", Warn, |l| above(&l.sample.vitals.claim_p99_ms, l.limits.claim_p99_ms, millis), at_once),
     alert!("notify-lock", "producers wait to commit", Warn, notify_lock, broken),
-    alert!("wake-ups-missing", "wake-ups do not arrive", Warn, |l| above(&l.sample.vitals.fallback_share, l.limits.fallback_share, percent), at_once),
+    alert!("wake-ups-missing", "wake-ups do not arrive", Warn, |l| above(&l.sample.vitals.fallback_share, l.limits.fallback_share, percent), |l| l.fallback_s),
     alert!("listener-transaction", "listener in a transaction", Warn, listener_transaction, at_once),
     alert!("listener-not-reading", "listener does not read", Warn, not_reading, broken),
     alert!("recovery", "recovery takes long", Warn, |l| above(&l.sample.vitals.recovery_p95, l.limits.recovery_p95_s, age), at_once),
@@ -306,6 +307,21 @@ mod tests {
             });
             assert_eq!(verdict(name, &s), want, "{name} {value}");
         }
+    }
+
+    #[test]
+    fn what_is_critical_by_a_figure_fires_at_once_and_a_share_of_few_does_not() {
+        let (limits, s) = (Thresholds::default(), calm());
+        let hold = |name| super::super::Alert::find(name).unwrap().1.hold_s(Look::fresh(&s, &limits, 30.0));
+        let all = [
+            "queue-full",
+            "oldest-ready",
+            "queue-usage",
+            "leases-expired",
+            "wake-ups-missing",
+            "no-worker",
+        ];
+        assert_eq!(all.map(hold), [0.0, 0.0, 600.0, 30.0, 30.0, 5.0]);
     }
 
     #[test]
