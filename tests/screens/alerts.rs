@@ -61,7 +61,7 @@ fn an_alert_is_told_when_it_fires_and_when_it_was_good_for_long_enough() {
         send(&mut app, t as f64, event);
         let firing = matches!(phase(&app, "oldest-ready"), Phase::Firing { .. });
         assert_eq!(firing, (2..20).contains(&t), "at {t}");
-        assert_eq!(text(&app, t as f64, 80, 24).contains("▲ 1 alert a"), firing, "at {t}");
+        assert_eq!(text(&app, t as f64, 80, 24).contains("▲ 1 alert !"), firing, "at {t}");
     }
     is_told(&app);
 }
@@ -112,7 +112,7 @@ fn when_samples_stay_away_that_is_told_once_and_resolved_by_samples_that_come_ag
     assert_eq!(asked, [Intent::Alarm("jobs: no numbers arrive, 6.0s old".into())]);
     assert!(phase(&app, "numbers-stale").is_firing());
     assert_eq!(update(&mut app, Msg::Tick, now_at(8.0)), []);
-    press(&mut app, Key::Char('a'));
+    press(&mut app, Key::Char('!'));
     assert!(text(&app, 9.0, 80, 24).contains("no numbers arrive         firing"));
     let shown = text(&app, 9.0, 80, 24);
     assert!(shown.contains("8.0s old") && shown.contains("no sample for 8.0s"), "{shown}");
@@ -147,7 +147,7 @@ fn enter_on_an_alert_in_the_log_opens_its_runbook_with_the_live_evidence() {
 fn the_list_opens_a_runbook_whose_keys_work_and_esc_goes_back() {
     let mut app = connected(setup());
     send(&mut app, 1.0, late(1, 75.0));
-    press(&mut app, Key::Char('a'));
+    press(&mut app, Key::Char('!'));
     let (at, _) = Alert::find("oldest-ready").unwrap();
     assert_eq!(app.dialog(), Some(&Dialog::Alerts { at }), "it begins at the one that fires");
     for (width, height) in [(60, 18), (80, 24), (120, 36), (200, 60)] {
@@ -169,7 +169,7 @@ fn the_list_opens_a_runbook_whose_keys_work_and_esc_goes_back() {
 #[test]
 fn what_cannot_be_judged_says_why_and_is_not_ok() {
     let mut app = no_privilege();
-    press(&mut app, Key::Char('a'));
+    press(&mut app, Key::Char('!'));
     let shown = text(&app, END as f64, 120, 36);
     let row = shown.lines().find(|l| l.contains("claims find rows locked")).unwrap();
     assert!(row.contains("? claims") && row.contains("unknown  — no privilege"), "{row}");

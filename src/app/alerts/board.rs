@@ -120,7 +120,8 @@ mod tests {
     fn blocked(t: i64) -> Sample {
         let at = DateTime::UNIX_EPOCH + TimeDelta::seconds(t);
         let mut s = Sample::empty("jobs", at);
-        s.notify_lock = Reading::exact(NotifyLock { holder: Some(7), waiters: 2 }, at);
+        s.notify_lock =
+            Reading::exact(NotifyLock { holder: Some(7), waiters: 2, ..NotifyLock::default() }, at);
         s
     }
 

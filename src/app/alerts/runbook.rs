@@ -9,7 +9,7 @@ use std::fmt::Write;
 use super::table::{marked, millis, quantity};
 use super::{Alert, Look};
 use crate::config::Keymap;
-use crate::config::keys::{Action, KEYS};
+use crate::config::keys::{Action, Binding, KEYS};
 use crate::model::{Holder, Reading, Session, SessionMark};
 use crate::text::{age, ago, count, percent, rate};
 
@@ -342,7 +342,7 @@ fn fill(out: &mut Vec<Span>, name: &str, reader: Reader<'_>, keys: &Keymap) {
 /// All runbooks as one document.
 pub fn document(keys: &Keymap) -> String {
     let mut out = String::from(
-        "# Runbooks\n\nOne for each alert, as the dashboard shows them with the live evidence filled in: `a` lists the \
+        "# Runbooks\n\nOne for each alert, as the dashboard shows them with the live evidence filled in: `!` lists the \
          alerts,\nEnter opens a runbook. `pgwake runbook NAME` prints one. Written by the program: \
          `pgwake runbook`.\n",
     );
