@@ -7,6 +7,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use pgwake::app::alerts::Boards;
 use pgwake::app::{App, Msg, Setup as Screen, update};
 use pgwake::config::keys::Key;
 use pgwake::config::{Sampling, Thresholds};
@@ -31,7 +32,13 @@ struct Look {
 
 impl Look {
     fn json(&self) -> Value {
-        report::status(&self.server, &self.samples, &self.backlogs)["ledgers"][0].clone()
+        report::status(&self.server, &self.samples, &self.backlogs, &self.boards())["ledgers"][0].clone()
+    }
+
+    fn boards(&self) -> Boards {
+        let mut boards = Boards::new(Thresholds::default(), 30.0);
+        self.samples.iter().for_each(|sample| drop(boards.observe(sample)));
+        boards
     }
 
     fn text(&self) -> String {

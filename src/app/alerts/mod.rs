@@ -6,6 +6,7 @@
 //! ```
 
 mod board;
+mod evidence;
 pub mod runbook;
 mod state;
 mod table;
