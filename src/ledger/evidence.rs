@@ -18,7 +18,8 @@ where s.schemaname = $1 and s.tablename = $2 and s.attname = $3 and not s.inheri
 limit 10";
 
 /// $2 the payload column, or the empty text. A row goes along when the function turns NEW or OLD into text or
-/// JSON, or reads the payload of it.
+/// JSON, or reads the payload of it. The triggers of our own debounced producers are left out: they are queued
+/// for one row of a transaction and send one hint (migration V4).
 const NOTIFIERS: &str = "\
 select t.tgname::text, p.proname::text, (t.tgtype & 1) = 1,
        p.prosrc ~* '(row_to_json|to_jsonb?|hstore)\\s*\\(\\s*(new|old)\\M'
@@ -26,6 +27,8 @@ select t.tgname::text, p.proname::text, (t.tgtype & 1) = 1,
        or ($2 <> '' and p.prosrc ~* ('\\m(new|old)\\.\"?' || regexp_replace($2, '([^[:alnum:]_])', '\\\\\\1', 'g') || '\\M'))
 from pg_trigger t join pg_proc p on p.oid = t.tgfoid
 where t.tgrelid = to_regclass($1) and not t.tgisinternal and t.tgenabled <> 'D'
+  and p.oid is distinct from to_regprocedure('pgwake.wake_jobs_debounced()')
+  and p.oid is distinct from to_regprocedure('pgwake.wake_outbox_debounced()')
   and p.prosrc ~* '\\m(pg_notify|notify)\\M'
 order by 1
 limit $3";
