@@ -10,6 +10,7 @@
 mod actions;
 pub mod diagnosis;
 pub mod dialog;
+mod ending;
 pub mod events;
 pub mod fuzzy;
 pub mod gaps;

@@ -99,10 +99,8 @@ pub fn lines(sessions: &[Session], pins: &[Pin]) -> Vec<SessionLine> {
         tree.pin(p);
     }
     // a circle of waits, which the server will end as a deadlock, has no root
-    for i in 0..sessions.len() {
-        if parents[i].is_some() {
-            tree.circle(i);
-        }
+    for (i, _) in parents.iter().enumerate().filter(|(_, p)| p.is_some()) {
+        tree.circle(i);
     }
     for i in rest {
         tree.session(i, 0);
