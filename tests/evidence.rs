@@ -540,3 +540,29 @@ async fn a_claim_without_its_index_is_flagged_and_the_index_that_is_named_mends_
     assert_eq!(mended.flaws, Vec::<String>::new(), "{mended:?}");
     assert_eq!(mended.index, None);
 }
+
+#[tokio::test]
+async fn a_listener_that_stops_reading_is_named() {
+    let (_server, db) = alone(&[]).await;
+    let (client, connection) =
+        tokio_postgres::connect(db.conninfo(), tokio_postgres::NoTls).await.expect("a connection");
+    tokio::pin!(connection);
+    tokio::select! {
+        _ = &mut connection => panic!("the connection ended"),
+        listening = client.batch_execute("set application_name = 'deaf'; listen anything") => listening.unwrap(),
+    }
+    // from here on nobody reads that socket
+    let noisy = db.connect().await;
+    let fill = "do $$ begin for i in 1..1000 loop
+                perform pg_notify('anything', repeat('x', 7900) || i); end loop; end $$";
+    run(&noisy, fill).await;
+    let deaf = |j: &Value| {
+        let all = j["sessions"]["value"].as_array().cloned().unwrap_or_default();
+        all.into_iter()
+            .find(|s| s["application"] == "deaf" && s["marks"].to_string().contains("not_reading"))
+    };
+    let (look, json) = until(&db, "it is marked", |j| deaf(j).is_some()).await;
+    assert_eq!(deaf(&json).unwrap()["wait"], "Client/ClientWrite");
+    let screen = look.screen("5");
+    assert!(screen.contains("does not read") && screen.contains("deaf"), "{screen}");
+}

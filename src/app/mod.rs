@@ -11,6 +11,7 @@ mod actions;
 pub mod alerts;
 pub mod diagnosis;
 pub mod dialog;
+mod ending;
 pub mod events;
 pub mod fuzzy;
 pub mod gaps;

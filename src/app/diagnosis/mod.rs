@@ -2,6 +2,7 @@
 //! applies is the answer. Pure, and silent where nothing is known: unknown is never taken for zero.
 
 mod beside;
+mod locks;
 mod rules;
 
 use std::time::Duration;
@@ -97,7 +98,7 @@ const RULES: &[fn(&Evidence<'_>) -> Answer] = &[
     rules::disconnected,
     rules::not_yet,
     rules::stale,
-    rules::table_locked,
+    locks::table_locked,
     rules::cannot_tell,
     rules::nothing_due,
     rules::no_worker,
@@ -105,7 +106,7 @@ const RULES: &[fn(&Evidence<'_>) -> Answer] = &[
     rules::contended,
     rules::nothing_finishes,
     rules::wakeups_missing,
-    rules::notify_lock,
+    locks::notify_lock,
     rules::holder_dead,
     rules::draining,
 ];

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use super::locks::locked_rows;
 use super::{Answer, Diagnosis, Evidence, Rule};
 use crate::app::events::{jobs, leases};
 use crate::app::health::Level;
 use crate::app::series::Figure;
-use crate::app::sessions::name_of;
 use crate::app::{Embedded, LinkState, ListenState};
-use crate::model::{BudgetState, Quality, Reading, SessionMark, TableLock, Trouble};
+use crate::model::{BudgetState, Quality, Reading, SessionMark};
 use crate::text::{age, ago, count, percent, rate};
 
 /// Rates in the line are means over this long.
@@ -35,7 +35,12 @@ fn roughly(seconds: f64, exact: bool) -> String {
     }
 }
 
-fn say(rule: Rule, level: Level, headline: impl Into<String>, detail: impl Into<String>) -> Answer {
+pub(super) fn say(
+    rule: Rule,
+    level: Level,
+    headline: impl Into<String>,
+    detail: impl Into<String>,
+) -> Answer {
     Some(Diagnosis { rule, level, headline: headline.into(), detail: detail.into() })
 }
 
@@ -120,44 +125,6 @@ pub(super) fn stale(e: &Evidence<'_>) -> Answer {
 fn stale_after(e: &Evidence<'_>) -> f64 {
     let interval = e.sample.map_or(0.0, |s| s.cost.effective_ms as f64 / 1e3);
     e.limits.stale_s.max(interval * 2.5)
-}
-
-/// A lock on the table, or on due rows, that lasts this long is no claim.
-const LOCK_LASTS: f64 = 2.0;
-
-/// `pid 4711 (report)`, or the prepared transaction's name.
-fn holder(pid: Option<i32>, prepared: Option<&String>, application: &str) -> String {
-    match (pid, prepared) {
-        (Some(pid), _) if application.is_empty() => format!("pid {pid}"),
-        (Some(pid), _) => format!("pid {pid} ({application})"),
-        (None, Some(gid)) => format!("prepared transaction {gid}"),
-        (None, None) => "a prepared transaction".to_owned(),
-    }
-}
-
-pub(super) fn table_locked(e: &Evidence<'_>) -> Answer {
-    let s = e.sample?;
-    let hit = s.counts.ready.trouble() == Some(&Trouble::Locked);
-    let locks = s.evidence.table_locks.current().map_or(&[][..], Vec::as_slice);
-    // a lock for a moment is normal
-    let lasts = |l: &&TableLock| hit || l.seconds.is_some_and(|s| s >= LOCK_LASTS);
-    let Some(lock) = locks.iter().find(lasts) else {
-        let detail = "another session holds the ledger against readers · workers wait too";
-        return if hit { say(Rule::TableLocked, Level::Critical, "table locked", detail) } else { None };
-    };
-    let headline = if lock.is_against_readers() { "table locked" } else { "table locked against claims" };
-    let who = holder(lock.pid, lock.prepared.as_ref(), &lock.application);
-    let lasted = lock.seconds.map_or_else(String::new, |s| format!(" for {}", age(s)));
-    let behind: Vec<String> =
-        lock.by.iter().map(|pid| name_of(s.sessions.value().map_or(&[], Vec::as_slice), *pid)).collect();
-    let detail = match (lock.granted, behind.is_empty()) {
-        (true, _) => format!("by {who}{lasted} · {}", lock.mode),
-        (false, true) => format!("{who} waits{lasted} for {} · all others wait behind it", lock.mode),
-        (false, false) => {
-            format!("{who} waits{lasted} behind {} · all others wait behind it", behind.join(", "))
-        }
-    };
-    say(Rule::TableLocked, Level::Critical, headline, detail)
 }
 
 pub(super) fn cannot_tell(e: &Evidence<'_>) -> Answer {
@@ -275,22 +242,6 @@ pub(super) fn contended(e: &Evidence<'_>) -> Answer {
     )
 }
 
-/// Most of the first due rows are locked by somebody who does not let go: that is known by name.
-fn locked_rows(e: &Evidence<'_>, ready: &str) -> Answer {
-    let rows = e.sample?.evidence.locked_rows.current()?;
-    (rows.locked() * 2 >= rows.seen && rows.seen > 0).then_some(())?;
-    let first = rows.by.iter().find(|l| l.seconds.is_none_or(|s| s >= LOCK_LASTS))?;
-    let who = holder(first.pid, first.prepared.as_ref(), &first.application);
-    let state = first.state.as_ref().map_or_else(String::new, |s| format!(", {s}"));
-    let lasted = first.seconds.map_or_else(String::new, |s| format!(" for {}", age(s)));
-    say(
-        Rule::Contended,
-        Level::Critical,
-        "ready rows locked elsewhere",
-        format!("{ready} ready · {} of the first {} locked by {who}{state}{lasted}", first.rows, rows.seen),
-    )
-}
-
 /// How long nothing has been finished although jobs are held.
 fn is_standing_still(e: &Evidence<'_>) -> Option<Duration> {
     (live(e)? > 0).then_some(())?;
@@ -326,25 +277,6 @@ pub(super) fn wakeups_missing(e: &Evidence<'_>) -> Answer {
         Level::Warn,
         "wake-ups do not arrive",
         format!("{} of the jobs found by fallback{}{here}", percent(share), oldest_text(e)),
-    )
-}
-
-pub(super) fn notify_lock(e: &Evidence<'_>) -> Answer {
-    let lock = e.sample?.notify_lock.current()?;
-    (lock.waiters > 0).then_some(())?;
-    let who = match lock.holder {
-        Some(pid) => holder(Some(pid), None, &lock.application),
-        None => "somebody".to_owned(),
-    };
-    let reason = lock.wait.as_ref().map_or_else(String::new, |w| format!(", waiting for {w}"));
-    let longest = lock.longest.map_or_else(String::new, |s| format!(" for up to {}", age(s)));
-    let wait =
-        if lock.waiters == 1 { "1 waits".to_owned() } else { format!("{} wait", count(lock.waiters)) };
-    say(
-        Rule::NotifyLock,
-        Level::Warn,
-        "producers blocked",
-        format!("{who} holds the NOTIFY commit lock{reason} · {wait}{longest}"),
     )
 }
 
