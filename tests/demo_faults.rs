@@ -226,3 +226,42 @@ async fn after_a_restart_and_after_a_crash_of_the_server_everybody_goes_on() {
     }
     demo.demo.shutdown().await.unwrap();
 }
+
+/// What holds the queue up until it is chosen again: what it says, that it holds, and that it ends.
+async fn jam(fault: Fault, says: &str, holds: &str) {
+    let broken = Broken::start().await;
+    let said = broken.demo.inject(fault).await.unwrap();
+    assert!(said.contains(says), "{said}");
+    let client = broken.client().await;
+    wait_until("it holds", DEADLINE, async || (number(&client, holds).await > 0).then_some(())).await;
+    let again = broken.demo.inject(fault).await.unwrap();
+    assert_ne!(again, said);
+    wait_until("it is over", DEADLINE, async || (number(&client, holds).await == 0).then_some(())).await;
+    broken.flows().await;
+}
+
+#[tokio::test]
+async fn a_listener_that_does_not_read_is_there_until_it_is_ended() {
+    let holds = "select count(*) from pg_stat_activity where application_name = 'deaf-listener' and wait_event = 'ClientWrite'";
+    jam(Fault::DeafListener, "does not read", holds).await;
+}
+
+#[tokio::test]
+async fn a_commit_that_waits_for_a_standby_holds_up_the_producers_until_it_is_let_go() {
+    let holds =
+        "select count(*) from pg_locks where locktype = 'object' and classid = 'pg_database'::regclass
+                 and objid = 0 and database = 0 and not granted";
+    jam(Fault::HoldCommit, "waits for a standby that does not exist", holds).await;
+}
+
+#[tokio::test]
+async fn due_jobs_that_are_locked_elsewhere_stay_until_they_are_let_go() {
+    let holds = "select case when count(*) >= 200 then 1 else 0 end from pgwake.jobs where status = 'ready' and run_at <= now()";
+    jam(Fault::LockRows, "ready jobs locked", holds).await;
+}
+
+#[tokio::test]
+async fn an_alter_that_waits_holds_everybody_up_until_it_is_ended() {
+    let holds = "select count(*) from pg_locks where mode = 'AccessExclusiveLock' and not granted";
+    jam(Fault::PendingAlter, "alters the table, and waits for the reader", holds).await;
+}

@@ -184,7 +184,7 @@ pub enum Dialog {
 }
 
 /// Keys of the lines of the fault menu, in order.
-pub const FAULT_KEYS: &str = "123456789abcdefg";
+pub const FAULT_KEYS: &str = "123456789abcdefghi";
 
 /// What a key did to a dialog.
 #[derive(Clone, Debug, PartialEq)]

@@ -38,6 +38,9 @@ impl Demo {
             Fault::FreezeListener => self.freeze_listener().await,
             Fault::ListenerDown => self.listener_down().await,
             Fault::HoldQueue => self.hold_queue().await,
+            Fault::DeafListener | Fault::HoldCommit | Fault::LockRows | Fault::PendingAlter => {
+                self.jam(fault).await
+            }
             Fault::MuteWakeups => Ok(if self.controls.toggle_muted() {
                 "wake-ups are muted: producers commit and do not notify".to_owned()
             } else {
@@ -183,11 +186,11 @@ impl Demo {
         Crew::start(&self.plan)
     }
 
-    async fn session(&self, purpose: Purpose) -> Result<Session, DemoError> {
+    pub(super) async fn session(&self, purpose: Purpose) -> Result<Session, DemoError> {
         Ok(Session::connect(self.conninfo(), purpose).await?)
     }
 
-    async fn producer(&self) -> Result<Producer, DemoError> {
+    pub(super) async fn producer(&self) -> Result<Producer, DemoError> {
         Producer::connect(self.conninfo(), &self.profiles).await
     }
 }

@@ -76,6 +76,12 @@ impl Producer {
         self.add(&self.jobs, &short_jobs(n), muted).await
     }
 
+    /// One wake-up.
+    pub(super) async fn wake(&self) -> Result<(), DemoError> {
+        self.jobs.wake(&self.session).await?;
+        Ok(())
+    }
+
     /// A job that fails at every attempt; its id.
     pub(super) async fn poison(&self, muted: bool) -> Result<String, DemoError> {
         let job = [new_job("poison", 200, 1.0)];

@@ -8,6 +8,7 @@ mod controls;
 mod crew;
 mod faults;
 mod folder;
+mod jams;
 mod load;
 mod reaper;
 pub mod server;
@@ -31,6 +32,7 @@ use crate::pg::{self, Conninfo, ConninfoError, Purpose, Session};
 use crate::profile::{Profile, builtin};
 use controls::Controls;
 use crew::{Crew, Plan};
+use jams::Jam;
 
 /// The database of the demo.
 const DATABASE: &str = "demo";
@@ -121,6 +123,8 @@ pub struct Demo {
     runtime: Handle,
     // of a listener that is in a transaction, by a fault
     careless: Mutex<Option<Session>>,
+    // what holds the queue up until it is chosen again
+    jams: Mutex<Vec<Jam>>,
     publishers: AtomicU64,
     // last: nothing that uses it outlives it
     server: Shared,
@@ -137,7 +141,9 @@ impl Demo {
     /// One line that says what is missing; nothing is left behind then.
     pub async fn start(options: DemoOptions) -> Result<Self, DemoError> {
         let profiles = profiles()?;
-        let server_options = Options { pg_bin: options.pg_bin, ..Options::default() };
+        // There is no standby; with this, only who asks for it ever waits for one.
+        let settings = vec![("synchronous_commit".to_owned(), "local".to_owned())];
+        let server_options = Options { pg_bin: options.pg_bin, settings, ..Options::default() };
         let server = spawn_blocking(move || Server::start(server_options)).await??;
         let connect = |db| {
             let given = pg::Options { conninfo: Some(server.conninfo(db)), ..pg::Options::default() };
@@ -175,6 +181,7 @@ impl Demo {
             crew: Mutex::new(Some(crew)),
             runtime: Handle::current(),
             careless: Mutex::new(None),
+            jams: Mutex::new(Vec::new()),
             publishers: AtomicU64::new(0),
             server: Arc::new(std::sync::Mutex::new(Some(server))),
         })

@@ -38,9 +38,10 @@ pub use load::{Load, load, server_now};
 pub use migrate::{Migrated, migrate, migrations};
 pub use open::{LedgerError, Problem, detect, open_all};
 pub use practice::{
-    Host, are_pooled, at_gate, close_to_others, create_database, drop_database, enqueue_one_by_one,
-    expire_leases, fill_queue, host, idle_for, leased_by, listen_in_transaction, listeners, open_gate,
-    shut_gate, terminate, terminate_listeners,
+    Host, alter, are_pooled, at_gate, close_to_others, commit_synchronously, create_database,
+    deaf_listener, drop_database, enqueue_one_by_one, expire_leases, fill_queue, host, idle_for, leased_by,
+    listen_in_transaction, listeners, lock_ready, open_gate, read_and_stay, shut_gate, terminate,
+    terminate_listeners, wait_for_a_standby,
 };
 pub use prune::{Pruned, RetentionProblem};
 pub use read::{CappedCounts, LeaseRow};

@@ -139,6 +139,86 @@ pub async fn listen_in_transaction(session: &Session, channel: &str) -> Result<(
     session.batch("begin", DEADLINE).await
 }
 
+/// Lets a session wait, or stand still, for as long as it takes.
+const FOR_LONG: &str =
+    "set statement_timeout = 0; set lock_timeout = 0; set idle_in_transaction_session_timeout = 0";
+/// Longer than anybody watches.
+const ALL_NIGHT: Duration = Duration::from_secs(24 * 3600);
+
+/// From now on commits that are to be synchronous wait for a standby that does not exist, or again for none. Those
+/// of sessions with `synchronous_commit = local` never wait.
+///
+/// # Errors
+/// As any statement.
+pub async fn wait_for_a_standby(session: &Session, wait: bool) -> Result<(), Error> {
+    let names = if wait { "= 'nobody'" } else { "to default" };
+    // Not in one batch: this cannot be done inside a transaction.
+    session.batch(&format!("alter system set synchronous_standby_names {names}"), DEADLINE).await?;
+    session.batch("select pg_reload_conf()", DEADLINE).await
+}
+
+/// Adds a job with its wake-up in a commit that is to be synchronous: while it waits, it holds the lock on which all
+/// commits that notified queue up.
+///
+/// # Errors
+/// As any statement; the end of the session among them.
+pub async fn commit_synchronously(session: &Session) -> Result<(), Error> {
+    session.batch(&format!("{FOR_LONG}; set synchronous_commit = on"), DEADLINE).await?;
+    session.batch("select pgwake.enqueue('mail')", ALL_NIGHT).await
+}
+
+/// Reads the table of jobs and leaves the transaction open.
+///
+/// # Errors
+/// As any statement.
+pub async fn read_and_stay(session: &Session) -> Result<(), Error> {
+    session.batch(FOR_LONG, DEADLINE).await?;
+    session.batch("begin; select from pgwake.jobs limit 1", DEADLINE).await
+}
+
+/// Alters the table of jobs, once nobody reads it, and takes that back.
+///
+/// # Errors
+/// As any statement; the end of the session among them.
+pub async fn alter(session: &Session) -> Result<(), Error> {
+    session.batch(FOR_LONG, DEADLINE).await?;
+    session.batch("begin; alter table pgwake.jobs add column passing int; rollback", ALL_NIGHT).await
+}
+
+/// Locks every ready job, as an update in a transaction that stays open does. Returns how many.
+///
+/// # Errors
+/// As any statement.
+pub async fn lock_ready(session: &Session) -> Result<usize, Error> {
+    session.batch(FOR_LONG, DEADLINE).await?;
+    session.batch("begin", DEADLINE).await?;
+    let sql = "select from pgwake.jobs where status = 'ready' for update";
+    Ok(session.query(sql, &[], DEADLINE).await?.len())
+}
+
+/// A session that listens and from then on never reads its socket, and its backend pid. It lasts as long as what
+/// comes back is kept.
+///
+/// # Errors
+/// No session, or as any statement.
+pub async fn deaf_listener(
+    conninfo: &str,
+    name: &str,
+) -> Result<(impl Send + 'static + use<>, i32), Error> {
+    let full = format!("{conninfo} application_name={name}");
+    let (client, mut connection) =
+        tokio_postgres::connect(&full, tokio_postgres::NoTls).await.map_err(Error::from)?;
+    let listen = async {
+        client.batch_execute("listen drill_ballast").await?;
+        client.query_one("select pg_backend_pid()", &[]).await?.try_get::<_, i32>(0)
+    };
+    let pid = tokio::select! {
+        pid = listen => pid.map_err(Error::from)?,
+        _ = &mut connection => return Err(Error::Deadline(DEADLINE)),
+    };
+    Ok(((client, connection), pid))
+}
+
 /// Sends `n` different notifications of nearly the greatest length in one transaction, on a channel where
 /// nobody listens: each fills most of a page of the server's notification queue.
 ///

@@ -14,6 +14,14 @@ pub enum Fault {
     ListenerDown,
     /// A listener leaves a transaction open, so that the notification queue cannot shrink; again to end it.
     HoldQueue,
+    /// A listener stops reading its socket while notifications go on; again to end it.
+    DeafListener,
+    /// A commit waits for a standby that does not exist, and holds the NOTIFY commit lock; again to let it go.
+    HoldCommit,
+    /// A transaction has every due job locked; again to end it.
+    LockRows,
+    /// An ALTER TABLE waits for a reader, and everybody waits behind it; again to end both.
+    PendingAlter,
     /// Producers go on committing jobs, but send no wake-up; again to switch it back.
     MuteWakeups,
     /// A thousand jobs with a wake-up each in one commit: one notification.
@@ -36,11 +44,15 @@ pub enum Fault {
 
 impl Fault {
     /// Every fault, in menu order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 17] = [
         Self::KillListener,
         Self::FreezeListener,
         Self::ListenerDown,
         Self::HoldQueue,
+        Self::DeafListener,
+        Self::HoldCommit,
+        Self::LockRows,
+        Self::PendingAlter,
         Self::MuteWakeups,
         Self::Burst,
         Self::CrashWorker,
@@ -59,6 +71,10 @@ impl Fault {
             Self::FreezeListener => "freeze a listener for half a minute",
             Self::ListenerDown => "commit 100 jobs while no worker is there",
             Self::HoldQueue => "a listener in a long transaction (again: end it)",
+            Self::DeafListener => "a listener that does not read (again: end it)",
+            Self::HoldCommit => "a commit that waits for a standby (again: let go)",
+            Self::LockRows => "lock every due job elsewhere (again: let go)",
+            Self::PendingAlter => "an ALTER that waits for a reader (again: end it)",
             Self::MuteWakeups => "mute the wake-ups (again: unmute)",
             Self::Burst => "1000 jobs and wake-ups in one commit",
             Self::CrashWorker => "crash a worker that holds leases",
@@ -78,6 +94,10 @@ impl Fault {
             Self::FreezeListener => "silence, a heartbeat unanswered within 12 s, a reconnect, its scan",
             Self::ListenerDown => "ready jobs pile up; the startup scan finds them all",
             Self::HoldQueue => "the queue's usage climbs; Sessions shows who holds it",
+            Self::DeafListener => "Sessions marks it: it pins a snapshot and the queue; K ends it",
+            Self::HoldCommit => "producers blocked: who holds the NOTIFY commit lock, and on what",
+            Self::LockRows => "ready rows locked elsewhere, by pid; K ends it",
+            Self::PendingAlter => "table locked: the ALTER, whom it waits for, who waits behind it",
             Self::MuteWakeups => "jobs found by fallback; the oldest age climbs to the interval",
             Self::Burst => "one wake-up, a thousand jobs drained",
             Self::CrashWorker => "leases turn expired, then are taken again",

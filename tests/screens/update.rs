@@ -345,7 +345,7 @@ fn faults_are_there_in_the_demo_only() {
     press(&mut app, Key::Down);
     assert_eq!(press(&mut app, Key::Enter), [Intent::Fault(Fault::FreezeListener)]);
     // Each line has a key of its own, also beyond the ninth.
-    for (key, fault) in "123456789abcd".chars().zip(Fault::ALL) {
+    for (key, fault) in "123456789abcdefgh".chars().zip(Fault::ALL) {
         keys(&mut app, "F");
         assert_eq!(press(&mut app, Key::Char(key)), [Intent::Fault(fault)]);
     }
