@@ -359,8 +359,12 @@ fn runbook_key(alert: usize, top: &mut usize, key: Key, keys: &Keymap) -> Outcom
         Some(Action::PageDown) => *top += 10,
         Some(Action::PageUp) => *top = top.saturating_sub(10),
         Some(action) if ALERTS.get(alert).is_some_and(|a| a.actions().any(|named| named == action)) => {
-            // what is released is chosen first
-            let action = if action == Action::Release { Action::Leases } else { action };
+            // what is released or ended is chosen first
+            let action = match action {
+                Action::Release => Action::Leases,
+                Action::CancelQuery | Action::Terminate => Action::Sessions,
+                other => other,
+            };
             return Outcome::Run(Item::Action(action));
         }
         _ => return close_on_any_leave(key),

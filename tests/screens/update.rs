@@ -350,7 +350,7 @@ fn faults_are_there_in_the_demo_only() {
         assert_eq!(press(&mut app, Key::Char(key)), [Intent::Fault(fault)]);
     }
     keys(&mut app, "F");
-    assert_eq!(press(&mut app, Key::Char('e')), [], "no such line");
+    assert_eq!(press(&mut app, Key::Char('i')), [], "no such line");
     assert!(app.dialog().is_some());
 }
 

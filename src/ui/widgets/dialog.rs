@@ -81,9 +81,11 @@ pub(in crate::ui) fn draw(ui: Ui<'_>, buf: &mut Buffer, area: Rect, dialog: &Dia
             let rows = ALERTS.get(*alert).map(|a| alerts::runbook(ui, a, *top, cells, room));
             (alerts::title(*alert), rows.unwrap_or_default(), Role::Focus)
         }
-        Dialog::Faults { list, at } => {
-            ("Break something".to_owned(), fault_rows(ui, list, *at, cells), Role::Warn)
-        }
+        Dialog::Faults { list, at } => (
+            "Break something".to_owned(),
+            fault_rows(ui, list, *at, cells, usize::from(area.height.saturating_sub(2))),
+            Role::Warn,
+        ),
         Dialog::Notice { title, lines } => {
             let mut rows = text_rows(ui, lines, cells);
             rows.push(Vec::new());
@@ -292,9 +294,12 @@ pub(super) fn fencing_role(verdict: &str) -> Role {
     if verdict.starts_with("NOT") { Role::Critical } else { Role::Text }
 }
 
-fn fault_rows(ui: Ui<'_>, list: &[Fault], at: usize, cells: usize) -> Rows {
+fn fault_rows(ui: Ui<'_>, list: &[Fault], at: usize, cells: usize, room: usize) -> Rows {
     let mut rows = Rows::new();
-    for (i, (fault, key)) in list.iter().zip(FAULT_KEYS.chars()).enumerate() {
+    // The four rows below stay; of the list as many as fit, the marked one among them.
+    let shown = room.saturating_sub(4).max(1);
+    let first = (at + 1).saturating_sub(shown);
+    for (i, (fault, key)) in list.iter().zip(FAULT_KEYS.chars()).enumerate().skip(first).take(shown) {
         let chosen = i == at;
         let style = if chosen { ui.style(Role::Selection) } else { ui.style(Role::Text) };
         rows.push(vec![
