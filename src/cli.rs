@@ -1,10 +1,12 @@
 //! Arguments. As in psql, `-h` is the host; help is `--help` and `-?`.
 
+mod check;
 mod on_job;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use check::Check;
 pub use on_job::OnJob;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
@@ -125,6 +127,8 @@ pub enum Command {
     Config(Config),
     /// One sample for pipes and cron.
     Status(Status),
+    /// One line for a monitoring system: OK, WARNING, CRITICAL or UNKNOWN as exit code 0, 1, 2 or 3.
+    Check(Check),
     /// List the leases.
     Leases(Leases),
     /// Give held jobs back to the queue.
@@ -270,6 +274,9 @@ pub struct Migrate {
     /// Print the SQL instead of running it.
     #[arg(long)]
     pub print: bool,
+    /// Print the SQL that creates the roles pgwake_watcher and pgwake_operator with the least rights.
+    #[arg(long, conflicts_with = "print")]
+    pub print_roles: bool,
     /// Also mark the (empty) ledgers as scratch: handlers that do no work may run on them.
     #[arg(long)]
     pub scratch: bool,

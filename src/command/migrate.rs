@@ -7,6 +7,9 @@ use crate::pg::{Purpose, Session};
 use crate::profile::Profile;
 
 pub(super) async fn run(connect: &Connect, args: Migrate) -> Outcome {
+    if args.print_roles {
+        return print(ledger::ROLES);
+    }
     if args.print {
         let text: String =
             ledger::migrations().into_iter().map(|(name, sql)| format!("-- {name}\n\n{sql}\n")).collect();

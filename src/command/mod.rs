@@ -1,5 +1,6 @@
 //! One file per subcommand; each wires the rooms below and holds no logic of its own.
 
+mod check;
 mod config;
 mod dashboard;
 mod demo;
@@ -35,6 +36,7 @@ use crate::model::JobAction;
 use crate::monitor;
 use crate::pg::{Conninfo, Options};
 use crate::profile::Profile;
+use crate::report::check::{State, line};
 
 /// Why a command failed: one line, and the exit code that goes with it.
 #[derive(Debug)]
@@ -47,6 +49,11 @@ impl Failure {
     /// Could not do it: exit code 1.
     pub fn failed(why: impl ToString) -> Self {
         Self { code: 1, line: why.to_string() }
+    }
+
+    /// All is said already; only the exit code is left.
+    fn said(code: u8) -> Self {
+        Self { code, line: String::new() }
     }
 
     /// Usage, or no terminal: exit code 2.
@@ -66,12 +73,19 @@ pub fn main() -> ExitCode {
             let _ = e.print();
             return ExitCode::SUCCESS;
         }
+        // to a monitoring system 2 is critical, and what was typed wrong says nothing about the queue
+        Err(e) if std::env::args().nth(1).is_some_and(|a| a == "check") => {
+            println!("{}", line(State::Unknown, &one_line(&e.to_string())));
+            Err(Failure::said(State::Unknown.code()))
+        }
         Err(e) => Err(Failure::usage(one_line(&e.to_string()))),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("pgwake: {}", failure.line);
+            if !failure.line.is_empty() {
+                eprintln!("pgwake: {}", failure.line);
+            }
             ExitCode::from(failure.code)
         }
     }
@@ -88,6 +102,7 @@ fn run(cli: Cli) -> Outcome {
         Some(Command::Enqueue(args)) => block_on(enqueue::run(connect, args)),
         Some(Command::Migrate(args)) => block_on(migrate::run(connect, args)),
         Some(Command::Status(args)) => block_on(status::run(connect, args)),
+        Some(Command::Check(args)) => block_on(check::run(connect, args)),
         Some(Command::Leases(args)) => block_on(leases::run(connect, args)),
         Some(Command::Release(args)) => block_on(release::run(connect, args)),
         Some(Command::Retry(args)) => block_on(on_job::run(connect, JobAction::Retry, args)),

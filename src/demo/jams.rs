@@ -3,6 +3,7 @@
 
 use std::any::Any;
 
+use chrono::TimeDelta;
 use tokio::task::JoinHandle;
 
 use super::{Demo, DemoError};
@@ -107,9 +108,11 @@ impl Demo {
         // What came after would be drained, and hide it.
         self.controls.set_rate(0.0);
         let producer = self.producer().await?;
-        producer.some(LOCKED, true).await?;
+        // Not due before they are locked: no worker is quicker.
+        producer.soon(LOCKED, TimeDelta::seconds(2)).await?;
         let session = self.session(Purpose::Command).await?;
         let locked = ledger::lock_ready(&session).await?;
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         // The workers look, and find what they cannot have.
         producer.wake().await?;
         let pid = session.pid();

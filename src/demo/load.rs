@@ -76,6 +76,13 @@ impl Producer {
         self.add(&self.jobs, &short_jobs(n), muted).await
     }
 
+    /// A few short jobs, not announced, that become due after a while.
+    pub(super) async fn soon(&self, n: usize, after: TimeDelta) -> Result<(), DemoError> {
+        let mut jobs = short_jobs(n);
+        jobs.iter_mut().for_each(|job| job.run_at = Some(Utc::now() + after));
+        self.add(&self.jobs, &jobs, true).await
+    }
+
     /// One wake-up.
     pub(super) async fn wake(&self) -> Result<(), DemoError> {
         self.jobs.wake(&self.session).await?;

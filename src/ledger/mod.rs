@@ -54,6 +54,9 @@ pub use workers::{delete_worker, has_workers, upsert_worker, workers};
 use crate::model::LedgerFacts;
 use crate::profile::Profile;
 
+/// SQL that creates the roles of those who watch and of those who act, with the least rights.
+pub const ROLES: &str = include_str!("roles.sql");
+
 /// Longest that any statement of this room may take on the client's side.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 

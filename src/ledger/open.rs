@@ -83,7 +83,7 @@ impl Problem {
 const CATALOG: &str = "\
 select current_database()::text, current_user::text, n.oid is not null, c.oid is not null,
        coalesce(has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select'), false),
-       coalesce(has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'update'), false),
+       coalesce(has_schema_privilege(n.oid, 'usage') and has_any_column_privilege(c.oid, 'update'), false),
        coalesce(has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'delete'), false),
        coalesce((select array_agg(a.attname::text order by a.attnum) from pg_attribute a
                  where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped), '{}'),

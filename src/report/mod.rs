@@ -1,5 +1,6 @@
 //! A sample for pipes and machines: text and JSON. No escape bytes, no terminal.
 
+pub mod check;
 mod evidence;
 mod json;
 mod line;
