@@ -218,6 +218,9 @@ pub(super) async fn play(source: Source, mut options: ScreenOptions) -> Result<E
                 _ => {}
             }
         }
+        if let Some(bytes) = alarm.waiting(session.start.elapsed()) {
+            guard.ring(&bytes)?;
+        }
         if session.app.is_quitting() {
             return Ok(Exit::Quit);
         }

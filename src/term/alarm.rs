@@ -1,5 +1,5 @@
 //! Bell and desktop notification. Both are off unless somebody switched them on; then at most one each ten
-//! seconds, whatever fires.
+//! seconds, whatever fires. What fires in between is told when they are over: the last one, and how many more.
 
 use std::time::Duration;
 
@@ -13,26 +13,40 @@ const REST: Duration = Duration::from_secs(10);
 const LONGEST: usize = 120;
 
 /// Tells alerts outside the screen.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Alarm {
     wanted: Alerts,
     last: Option<Duration>,
+    /// The newest that waits for its time, and how many before it do.
+    held: Option<(String, usize)>,
 }
 
 impl Alarm {
     /// With what was switched on.
     pub fn new(wanted: Alerts) -> Self {
-        Self { wanted, last: None }
+        Self { wanted, ..Self::default() }
     }
 
-    /// What to write to the terminal for an alert that fires at `now` (monotonic); `None`: nothing.
+    /// What to write to the terminal for an alert that fires at `now` (monotonic); `None`: nothing yet, or never.
     pub fn bytes(&mut self, text: &str, now: Duration) -> Option<String> {
-        if self.wanted == Alerts::default() || self.last.is_some_and(|l| now.saturating_sub(l) < REST) {
+        if self.wanted == Alerts::default() {
             return None;
         }
+        let before = self.held.take().map_or(0, |(_, before)| before + 1);
+        self.held = Some((text.to_owned(), before));
+        self.waiting(now)
+    }
+
+    /// What to write at `now` for alerts that fired too soon after another one.
+    pub fn waiting(&mut self, now: Duration) -> Option<String> {
+        if self.last.is_some_and(|l| now.saturating_sub(l) < REST) {
+            return None;
+        }
+        let (text, before) = self.held.take()?;
         self.last = Some(now);
+        let text = if before > 0 { format!("{before} more, and {text}") } else { text };
         // a text from elsewhere must neither end the sequence nor begin another field of it
-        let text = clean(text).replace(';', ",");
+        let text = clean(&text).replace(';', ",");
         let text = fit(&text, width(&text).min(LONGEST));
         let mut out = match self.wanted.notify {
             Notify::Off => String::new(),
@@ -77,5 +91,18 @@ mod tests {
         let mut alarm = alarm(true, Notify::Off);
         let rung = (0..25).filter(|s| alarm.bytes("x", Duration::from_secs(*s)).is_some()).count();
         assert_eq!(rung, 3);
+    }
+
+    #[test]
+    fn what_fires_too_soon_is_told_when_its_time_has_come_and_only_once() {
+        let mut alarm = alarm(true, Notify::Osc9);
+        let at = Duration::from_secs;
+        assert!(alarm.bytes("first", at(0)).is_some());
+        assert_eq!(alarm.bytes("second", at(4)), None);
+        assert_eq!(alarm.bytes("third", at(5)), None);
+        assert_eq!(alarm.waiting(at(9)), None);
+        assert_eq!(alarm.waiting(at(10)).unwrap(), "\x1b]9;pgwake: 1 more, and third\x1b\\\x07");
+        assert_eq!(alarm.waiting(at(30)), None);
+        assert!(alarm.bytes("fourth", at(31)).unwrap().contains("pgwake: fourth"));
     }
 }
